@@ -1,0 +1,115 @@
+"""Every error that Laurels raises on purpose.
+
+LaurelsError
+├── InvalidInput            422   a value that was given is wrong; ``fields`` says which
+│   └── StaleCursor         422   the cursor belongs to another board, window or definition
+├── Unauthorized            401   no key, or one that does not exist
+├── Forbidden               403   the key is good, but not for this
+├── NotFound                404   a project, board, window or member that is not there
+├── Conflict                409   the change contradicts what the board already holds
+├── Unavailable             503   a store does not answer; nothing was changed
+│   └── OutcomeUnknown      503   a store stopped answering mid-call; retry with the same id
+└── StartupError            500   the process cannot start; said in one line, never over HTTP
+    ├── DataFolderLocked    500   another process serves this data folder
+    └── DataFolderUnusable  500   the data folder cannot be used by the servers
+
+Each class carries the HTTP status and the problem type that `api.problems` renders (RFC 9457).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+@dataclass(frozen=True)
+class FieldError:
+    """What is wrong with one field: its path in the input (``windows[0].keep``), and why."""
+
+    field: str
+    detail: str
+
+
+class LaurelsError(Exception):
+    status: ClassVar[int] = 500
+    kind: ClassVar[str] = "internal"
+    title: ClassVar[str] = "Internal error"
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(detail)
+        self.detail = detail
+
+
+class InvalidInput(LaurelsError):
+    status = 422
+    kind = "invalid-input"
+    title = "The input is not valid"
+
+    def __init__(self, detail: str, *fields: FieldError) -> None:
+        super().__init__(detail)
+        self.fields = fields
+
+    @classmethod
+    def at(cls, field: str, detail: str) -> InvalidInput:
+        """One field is wrong: ``InvalidInput.at("score", "must be a finite number")``."""
+        return cls(f"{field}: {detail}", FieldError(field, detail))
+
+
+class StaleCursor(InvalidInput):
+    kind = "stale-cursor"
+    title = "The cursor is stale"
+
+
+class Unauthorized(LaurelsError):
+    status = 401
+    kind = "unauthorized"
+    title = "A valid API key is needed"
+
+
+class Forbidden(LaurelsError):
+    status = 403
+    kind = "forbidden"
+    title = "This key may not do that"
+
+
+class NotFound(LaurelsError):
+    status = 404
+    kind = "not-found"
+    title = "Not found"
+
+
+class Conflict(LaurelsError):
+    status = 409
+    kind = "conflict"
+    title = "The change contradicts what the board holds"
+
+
+class Unavailable(LaurelsError):
+    status = 503
+    kind = "unavailable"
+    title = "A store does not answer"
+
+
+class OutcomeUnknown(Unavailable):
+    kind = "outcome-unknown"
+    title = "The outcome is unknown: retry with the same id"
+
+    def __init__(self, detail: str, retry_with: str | None = None) -> None:
+        super().__init__(detail)
+        self.retry_with = retry_with
+        """The id under which the submission can safely be sent again."""
+
+
+class StartupError(LaurelsError):
+    kind = "startup"
+    title = "Laurels cannot start"
+
+
+class DataFolderLocked(StartupError):
+    kind = "data-folder-locked"
+    title = "The data folder is in use"
+
+
+class DataFolderUnusable(StartupError):
+    kind = "data-folder-unusable"
+    title = "The data folder cannot be used"

@@ -1,0 +1,108 @@
+"""One pipeline for every log line: ours, and those of uvicorn, Alembic and SQLAlchemy.
+
+Lines go to stderr: coloured in a terminal, JSON elsewhere, at UTC. Whatever is bound with
+`structlog.contextvars` (the request id) is in each line of that request. Secrets are masked in the finished
+line, so no message, value or traceback can carry one out.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import structlog
+
+from laurels.masking import MASK, masked
+
+if TYPE_CHECKING:
+    from structlog.typing import EventDict, Processor, WrappedLogger
+
+    from laurels.settings import Settings
+
+SECRET_NAMES = frozenset(
+    {"api_key", "authorization", "bootstrap_key", "cookie", "password", "secret", "token"}
+)
+
+# Set up by their owners with handlers of their own; here they only pass records on.
+_FOREIGN_LOGGERS = ("uvicorn", "uvicorn.error", "uvicorn.access", "alembic", "sqlalchemy", "py.warnings")
+
+# A shorter bootstrap key would also be found inside innocent words.
+_SHORTEST_KNOWN_SECRET = 8
+
+
+def configure_logs(settings: Settings) -> None:
+    """Sets up logging for the process; the last call holds."""
+    shared: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.StackInfoRenderer(),
+        _hide_named_secrets,
+    ]
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *shared,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=True,
+    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared,
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                *_renderers(settings),
+                _Masking(settings),
+            ],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(settings.log_level.upper())
+    logging.captureWarnings(True)
+    for name in _FOREIGN_LOGGERS:
+        logger = logging.getLogger(name)
+        logger.handlers.clear()
+        logger.propagate = True
+
+
+def _renderers(settings: Settings) -> list[Processor]:
+    in_terminal = sys.stderr.isatty()
+    if settings.log_format == "console" or (settings.log_format == "auto" and in_terminal):
+        return [
+            structlog.dev.ConsoleRenderer(
+                colors=in_terminal and "NO_COLOR" not in os.environ,
+                # Not the Rich one: it shows local variables, and those hold keys and passwords.
+                exception_formatter=structlog.dev.plain_traceback,
+            )
+        ]
+    return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(default=str)]
+
+
+def _hide_named_secrets(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    for name in event.keys() & SECRET_NAMES:
+        event[name] = MASK
+    return event
+
+
+class _Masking:
+    """The last step: the finished line, without secrets."""
+
+    def __init__(self, settings: Settings) -> None:
+        key = settings.bootstrap_key.get_secret_value() if settings.bootstrap_key else ""
+        forms = {key, json.dumps(key)[1:-1], repr(key)[1:-1]}
+        self._known = tuple(form for form in forms if len(form) >= _SHORTEST_KNOWN_SECRET)
+
+    def __call__(self, _logger: WrappedLogger, _method: str, line: EventDict | str) -> str:
+        text = str(line)
+        for secret in self._known:
+            text = text.replace(secret, MASK)
+        return masked(text)

@@ -1,0 +1,237 @@
+"""Every setting of a deployment, from three places: arguments, then `LAURELS_*`, then `laurels.toml`.
+
+A setting that is unknown or wrong stops the start with one line that says where it stands and how to
+mend it. No secret appears in a representation or in an error.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import BeforeValidator, Field, SecretStr, ValidationError, field_validator
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+from laurels.errors import StartupError
+from laurels.masking import masked
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from pydantic.fields import FieldInfo
+    from pydantic_core import ErrorDetails
+
+PREFIX = "LAURELS_"
+CONFIG_VARIABLE = "LAURELS_CONFIG"
+DEFAULT_CONFIG = "laurels.toml"
+
+VALKEY_SCHEMES = ("redis", "rediss", "unix", "redis+cluster", "rediss+cluster")
+POSTGRES_SCHEMES = ("postgres", "postgresql", "postgresql+psycopg")
+
+_SECRET = frozenset({"valkey_url", "postgres_url", "bootstrap_key"})
+
+# Kubernetes gives every pod variables named after each Service: one that is called `laurels` or
+# `laurels-valkey` makes LAURELS_SERVICE_HOST, LAURELS_PORT=tcp://10.0.0.7:8000 and more. They are not ours.
+_SERVICE_LINK = re.compile(
+    r"_SERVICE_HOST$|_SERVICE_PORT(_\w+)?$|_PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?$"
+)
+_SERVICE_LINK_ADDRESS = re.compile(r"(tcp|udp|sctp)://")
+
+
+def _no_boolean(value: object) -> object:
+    if isinstance(value, bool):
+        raise ValueError("must be a whole number")  # noqa: TRY004  # pydantic collects ValueError
+    return value
+
+
+def _lower(value: object) -> object:
+    return value.lower() if isinstance(value, str) else value
+
+
+WholeNumber = Annotated[int, BeforeValidator(_no_boolean)]
+
+
+class Settings(BaseSettings):
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, env_ignore_empty=True, extra="forbid", frozen=True, hide_input_in_errors=True
+    )
+
+    data_dir: Path | None = Field(
+        default=None,
+        description="The folder of the embedded servers. By default the user's data folder for Laurels.",
+    )
+    host: str = Field(
+        default="127.0.0.1", min_length=1, description="The address to listen on; `0.0.0.0` is every one."
+    )
+    port: WholeNumber = Field(
+        default=8000, ge=0, le=65_535, description="The port to listen on; 0 takes a free one."
+    )
+    workers: WholeNumber = Field(default=1, ge=1, le=1024, description="How many processes answer HTTP.")
+    valkey_url: str | None = Field(
+        default=None,
+        description="Where Valkey, or Redis 7+, answers: `redis://`, `rediss://`, `unix://`, "
+        "`redis+cluster://` or `rediss+cluster://`. By default Laurels starts its own.",
+    )
+    postgres_url: str | None = Field(
+        default=None,
+        description="Where PostgreSQL 16+ answers: `postgresql://user:password@host:5432/database`. "
+        "By default Laurels starts its own.",
+    )
+    durability: Literal["fast", "fsync", "replicated"] = Field(
+        default="fast",
+        description="When a write is answered, for the whole deployment: `fast` once Valkey has it (on disk "
+        "within a second), `fsync` once it is on disk, `replicated` once a replica has it.",
+    )
+    bootstrap_key: SecretStr | None = Field(
+        default=None,
+        description="An admin key for every project, accepted from the first start: for automation. "
+        "Choose it long and random.",
+    )
+    log_level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)] = Field(
+        default="info", description="The least level that is logged: `debug`, `info`, `warning` or `error`."
+    )
+    log_format: Literal["auto", "console", "json"] = Field(
+        default="auto",
+        description="`console` for people, `json` for programs; `auto` is console in a terminal, else JSON.",
+    )
+
+    @field_validator("valkey_url")
+    @classmethod
+    def _valkey_url_is_known(cls, url: str | None) -> str | None:
+        if url is not None:
+            _check_url(url, VALKEY_SCHEMES)
+        return url
+
+    @field_validator("postgres_url")
+    @classmethod
+    def _postgres_url_names_the_driver(cls, url: str | None) -> str | None:
+        if url is None:
+            return None
+        scheme = _check_url(url, POSTGRES_SCHEMES)
+        return f"postgresql+psycopg{url[len(scheme) :]}"
+
+    @field_validator("bootstrap_key")
+    @classmethod
+    def _bootstrap_key_fits_a_header(cls, key: SecretStr | None) -> SecretStr | None:
+        if key is not None and not re.fullmatch(r"[!-~]+", key.get_secret_value()):
+            raise ValueError("must be visible ASCII characters without spaces, since it travels in a header")
+        return key
+
+    def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
+        for name, value in super().__repr_args__():
+            yield name, masked(value) if isinstance(value, str) else value
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        del env_settings, dotenv_settings, file_secret_settings
+        return init_settings, _Environment(settings_cls), _config_source(settings_cls)
+
+
+class _Environment(EnvSettingsSource):
+    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
+        value, key, is_complex = super().get_field_value(field, field_name)
+        if isinstance(value, str) and _is_service_link(_variable(field_name), value):
+            value = None
+        return value, key, is_complex
+
+
+def load_settings(**overrides: object) -> Settings:
+    """The settings that hold now; an override that is None was not given. `StartupError`: in one line."""
+    _refuse_unknown_variables(os.environ)
+    given: dict[str, Any] = {name: value for name, value in overrides.items() if value is not None}
+    try:
+        return Settings(**given)
+    except ValidationError as error:
+        raise StartupError("; ".join(_explain(problem, given) for problem in error.errors())) from None
+
+
+def _variable(name: str) -> str:
+    return f"{PREFIX}{name.upper()}"
+
+
+def _config_path() -> Path:
+    return Path(os.environ.get(CONFIG_VARIABLE) or DEFAULT_CONFIG)
+
+
+def _config_source(settings_cls: type[BaseSettings]) -> TomlConfigSettingsSource:
+    path = _config_path()
+    if os.environ.get(CONFIG_VARIABLE) and not path.is_file():
+        raise StartupError(f"{CONFIG_VARIABLE} names {path}, which is not a file; correct it, or unset it")
+    try:
+        return TomlConfigSettingsSource(settings_cls, toml_file=path)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise StartupError(f"{path} is not valid TOML: {error}") from None
+    except OSError as error:
+        raise StartupError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def _check_url(url: str, schemes: tuple[str, ...]) -> str:
+    """The URL's scheme, if it is one of these. Messages leave out the rest: it may hold a password."""
+    scheme, separator, rest = url.partition("://")
+    if not separator or scheme not in schemes:
+        raise ValueError(
+            f"must begin with {', '.join(f'{known}://' for known in schemes[:-1])} or {schemes[-1]}://"
+        )
+    try:
+        urlsplit(url).port  # noqa: B018  # reading it checks it
+    except ValueError:
+        rest = ""
+    if not rest or any(character.isspace() for character in rest):
+        raise ValueError(
+            f"must look like {scheme}://user:password@host:port/database; percent-encode special characters"
+        )
+    return scheme
+
+
+def _is_service_link(variable: str, value: str) -> bool:
+    linked_port = variable.endswith("_PORT") and _SERVICE_LINK_ADDRESS.match(value) is not None
+    return linked_port or _SERVICE_LINK.search(variable) is not None
+
+
+def _refuse_unknown_variables(environment: Mapping[str, str]) -> None:
+    known = {CONFIG_VARIABLE, *map(_variable, Settings.model_fields)}
+    for variable, value in sorted(environment.items()):
+        name = variable.upper()
+        if name.startswith(PREFIX) and name not in known and not _is_service_link(name, value):
+            raise StartupError(f"{variable} is not a setting of Laurels{_did_you_mean(name, known)}")
+
+
+def _did_you_mean(name: str, known: Iterable[str]) -> str:
+    # Without the prefix: with it, any two variables are alike.
+    names = {one.removeprefix(PREFIX): one for one in sorted(known)}
+    near = [names[one] for one in get_close_matches(name.removeprefix(PREFIX), names, n=1)]
+    return f"; did you mean {near[0]}?" if near else f"; known: {', '.join(sorted(known))}"
+
+
+def _explain(problem: ErrorDetails, given: Mapping[str, Any]) -> str:
+    name = str(problem["loc"][0])
+    in_environment = {variable.upper() for variable, value in os.environ.items() if value}
+    if name in given:
+        where = name
+    elif _variable(name) in in_environment:
+        where = _variable(name)
+    else:
+        where = f"{name} in {_config_path()}"
+    if problem["type"] == "extra_forbidden":
+        return f"{where} is not a setting of Laurels{_did_you_mean(name, Settings.model_fields)}"
+    why = problem["msg"].removeprefix("Value error, ").replace("Input should", "must")
+    found = "" if name in _SECRET else f" is {problem['input']!r} but"
+    return f"{where}{found} {why}"

@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+from laurels import metrics
+
+
+def test_a_request_is_counted_under_its_route_and_status():
+    metrics.count_request("GET", "/counted/{board}", 200, 0.004)
+    metrics.count_request("BREW", "/counted/{board}", 405, 0.1)
+    text = metrics.render().decode()
+    assert 'laurels_http_requests_total{method="GET",route="/counted/{board}",status="200"} 1.0' in text
+    assert 'laurels_http_requests_total{method="other",route="/counted/{board}",status="405"} 1.0' in text
+    assert 'laurels_http_request_seconds_bucket{le="0.005",route="/counted/{board}"} 1.0' in text
+    assert 'laurels_http_request_seconds_count{route="/counted/{board}"} 2.0' in text
+
+
+def test_a_dropped_board_leaves_no_series_behind():
+    metrics.SUBMISSIONS.labels("acme", "dropped", "applied").inc(3)
+    metrics.SUBMISSIONS.labels("acme", "kept", "applied").inc()
+    series = 'laurels_submissions_total{board="dropped",outcome="applied",project="acme"} 3.0'
+    assert series in metrics.render().decode()
+    metrics.forget_board("acme", "dropped")
+    text = metrics.render().decode()
+    assert '"dropped"' not in text
+    assert '"kept"' in text
+
+
+def test_the_process_is_told_about_too():
+    assert b"process_resident_memory_bytes" in metrics.render()
