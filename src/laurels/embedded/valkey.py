@@ -1,0 +1,70 @@
+"""How Valkey is run: only on a unix socket, every write in its append-only file."""
+
+from __future__ import annotations
+
+import re
+import signal
+import socket
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NAME = "valkey"
+STOP_SIGNALS: list[int] = [signal.SIGTERM, signal.SIGKILL]
+ENVIRONMENT = {"LC_ALL": "C", "TZ": "UTC"}
+SETTINGS = {
+    "port": "0",
+    "unixsocketperm": "700",
+    "daemonize": "no",
+    "appendonly": "yes",
+    "appendfsync": "everysec",
+    "aof-load-truncated": "yes",
+    "save": "",  # the append-only file holds everything; a second copy would only cost time
+    "maxmemory-policy": "noeviction",
+    "enable-debug-command": "no",
+    "enable-module-command": "no",
+    "slowlog-log-slower-than": "10000",  # microseconds
+    "latency-monitor-threshold": "100",  # milliseconds
+}
+
+
+def socket_path(sockets: Path) -> Path:
+    return sockets / "valkey.sock"
+
+
+def url(sockets: Path) -> str:
+    return f"unix://{socket_path(sockets)}"
+
+
+def command(program: Path, folder: Path, sockets: Path) -> list[str]:
+    settings = {**SETTINGS, "dir": str(folder), "unixsocket": str(socket_path(sockets))}
+    return [str(program), *(word for name, value in settings.items() for word in (f"--{name}", value))]
+
+
+def waiting_for(sockets: Path) -> str | None:
+    """What Valkey is still doing; None when it is ready."""
+    try:
+        answer = _ask_persistence(socket_path(sockets))
+    except OSError:
+        return "Valkey is starting"
+    if re.search(rb"^loading:0\r$", answer, re.MULTILINE):
+        return None
+    loaded = re.search(rb"^loading_loaded_perc:(\d+)", answer, re.MULTILINE)
+    return f"Valkey is loading its data ({int(loaded[1])}%)" if loaded else "Valkey is starting"
+
+
+def _ask_persistence(path: Path) -> bytes:
+    """`INFO persistence`, which Valkey answers while it loads. A few hundred bytes."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(5)
+        connection.connect(str(path))
+        connection.sendall(b"INFO persistence\r\n")
+        answer = connection.recv(65536)
+        length = int(answer[1 : answer.index(b"\r\n")]) if answer.startswith(b"$") else 0
+        while len(answer) < length:
+            received = connection.recv(65536)
+            if not received:
+                break
+            answer += received
+        return answer
