@@ -1,0 +1,1 @@
+"""What outlives Valkey, in PostgreSQL: the only place with SQL."""

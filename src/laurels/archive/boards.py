@@ -1,0 +1,139 @@
+"""Board definitions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+from sqlalchemy import and_, delete, func, insert, select, update
+
+from laurels.archive import tables
+from laurels.boards.definition import BoardDefinition
+from laurels.errors import Conflict, LaurelsError
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from sqlalchemy import ColumnElement, RowMapping
+    from sqlalchemy.ext.asyncio import AsyncConnection
+
+    from laurels.archive.engine import Archive
+
+
+@dataclass(frozen=True)
+class StoredBoard:
+    project: str
+    board: str
+    definition: BoardDefinition
+    version: int
+    """Grows with every change, and is never used again, not even by a board of the same name."""
+    created_at: datetime
+    updated_at: datetime
+    created: bool = False
+    """Whether the call that returned this made the board."""
+
+
+class BoardStore:
+    def __init__(self, archive: Archive) -> None:
+        self._archive = archive
+
+    async def get(self, project: str, board: str) -> StoredBoard | None:
+        async with self._archive.reading() as connection:
+            return await _read(connection, project, board)
+
+    async def put(
+        self, project: str, board: str, definition: BoardDefinition, *, expected_version: int | None = None
+    ) -> StoredBoard:
+        """Creates the board or changes its definition; the same definition again changes nothing.
+
+        With `expected_version` the board must still have that version (0: must not exist yet), or `Conflict`
+        is raised. Calls for one board take turns.
+        """
+        async with self._archive.writing() as connection:
+            await _take_turn(connection, project, board)
+            stored = await _read(connection, project, board)
+            version = stored.version if stored else 0
+            if expected_version is not None and expected_version != version:
+                raise Conflict(
+                    f"{project}/{board} was changed meanwhile; read it again, then repeat the change"
+                )
+            if stored is None:
+                return replace(await _insert(connection, project, board, definition), created=True)
+            if stored.definition == definition:
+                return stored
+            return await _update(connection, project, board, definition)
+
+    async def delete(self, project: str, board: str) -> bool:
+        """Whether there was such a board."""
+        async with self._archive.writing() as connection:
+            deleted = await connection.execute(delete(tables.boards).where(_named(project, board)))
+            return deleted.rowcount > 0
+
+    async def projects(self) -> list[str]:
+        """Every project that has a board, in order."""
+        projects = select(tables.boards.c.project).distinct().order_by(tables.boards.c.project)
+        async with self._archive.reading() as connection:
+            return list((await connection.execute(projects)).scalars())
+
+    async def boards(self, project: str) -> list[StoredBoard]:
+        boards = (
+            select(tables.boards).where(tables.boards.c.project == project).order_by(tables.boards.c.board)
+        )
+        async with self._archive.reading() as connection:
+            return [_stored(row) for row in (await connection.execute(boards)).mappings()]
+
+
+def _named(project: str, board: str) -> ColumnElement[bool]:
+    return and_(tables.boards.c.project == project, tables.boards.c.board == board)
+
+
+async def _take_turn(connection: AsyncConnection, project: str, board: str) -> None:
+    name = func.hashtextextended(f"board:{project}/{board}", 0)
+    await connection.execute(select(func.pg_advisory_xact_lock(name)))
+
+
+async def _read(connection: AsyncConnection, project: str, board: str) -> StoredBoard | None:
+    found = await connection.execute(select(tables.boards).where(_named(project, board)))
+    row = found.mappings().one_or_none()
+    return None if row is None else _stored(row)
+
+
+async def _insert(
+    connection: AsyncConnection, project: str, board: str, definition: BoardDefinition
+) -> StoredBoard:
+    values = {"project": project, "board": board, "definition": _stored_definition(definition)}
+    inserted = await connection.execute(insert(tables.boards).values(values).returning(tables.boards))
+    return _stored(inserted.mappings().one())
+
+
+async def _update(
+    connection: AsyncConnection, project: str, board: str, definition: BoardDefinition
+) -> StoredBoard:
+    values = {
+        "definition": _stored_definition(definition),
+        "version": tables.board_version.next_value(),
+        "updated_at": func.now(),
+    }
+    changed = update(tables.boards).where(_named(project, board)).values(values).returning(tables.boards)
+    return _stored((await connection.execute(changed)).mappings().one())
+
+
+def _stored_definition(definition: BoardDefinition) -> dict[str, Any]:
+    # Without defaults: a version that adds a field reads old rows, and the version before it reads the new
+    # rows that do not use the field, so the two can serve side by side during an upgrade.
+    return definition.model_dump(mode="json", exclude_defaults=True)
+
+
+def _stored(row: RowMapping) -> StoredBoard:
+    try:
+        definition = BoardDefinition.model_validate(row["definition"])
+    except ValidationError as error:
+        problem = error.errors()[0]
+        where = ".".join(map(str, problem["loc"]))
+        raise LaurelsError(
+            f"the stored definition of {row['project']}/{row['board']} cannot be read; "
+            f"was it stored by a newer Laurels? {where}: {problem['msg']}"
+        ) from error
+    fields: dict[str, Any] = {**row, "definition": definition}
+    return StoredBoard(**fields)

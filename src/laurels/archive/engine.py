@@ -1,0 +1,133 @@
+"""Connections to PostgreSQL, and what its failures mean to a caller."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Self
+
+from sqlalchemy import event, exc, text
+from sqlalchemy.ext.asyncio import create_async_engine
+
+from laurels.errors import InvalidInput, OutcomeUnknown, Unavailable
+from laurels.masking import masked
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+    from types import TracebackType
+
+    from sqlalchemy.engine.interfaces import DBAPIConnection
+    from sqlalchemy.ext.asyncio import AsyncConnection
+    from sqlalchemy.pool import ConnectionPoolEntry
+
+# How long to wait, in seconds: for a connection, for a free one in the pool, for a network that swallows what
+# is sent, and for whatever the caller does with the connection.
+CONNECT_SECONDS = 5
+POOL_SECONDS = 5
+UNACKNOWLEDGED_SECONDS = 5
+ANSWER_SECONDS = 10
+
+# Not a startup parameter: pooled endpoints (PgBouncer) refuse a connection that brings one.
+_SESSION = f"SET statement_timeout = '{ANSWER_SECONDS}s'; SET TIME ZONE 'UTC'"
+
+NO_ANSWER = (exc.OperationalError, exc.InterfaceError, exc.TimeoutError)
+
+
+class Archive:
+    """A pool of connections, opened as they are needed, and the two ways to use one."""
+
+    def __init__(self, url: str) -> None:
+        self.address = masked(url)
+        self._engine = create_async_engine(
+            url,
+            pool_size=5,
+            max_overflow=5,
+            pool_timeout=POOL_SECONDS,
+            pool_pre_ping=True,
+            hide_parameters=True,
+            connect_args={
+                "application_name": "laurels",
+                "connect_timeout": CONNECT_SECONDS,
+                "tcp_user_timeout": UNACKNOWLEDGED_SECONDS * 1000,
+            },
+        )
+        event.listen(self._engine.sync_engine, "connect", _set_up_session)
+        self._reader = self._engine.execution_options(isolation_level="AUTOCOMMIT")
+
+    @asynccontextmanager
+    async def reading(self, *, seconds: float = ANSWER_SECONDS) -> AsyncGenerator[AsyncConnection]:
+        """A connection for reads: each statement sees what is committed when it starts."""
+        async with self._answering(seconds), self._reader.connect() as connection:
+            yield connection
+
+    @asynccontextmanager
+    async def writing(self, *, seconds: float = ANSWER_SECONDS) -> AsyncGenerator[AsyncConnection]:
+        """One transaction: committed at the end of the block, rolled back by any error.
+
+        `Unavailable` says that nothing was changed; `OutcomeUnknown`, that the commit itself went unanswered.
+        """
+        committing = False
+        try:
+            async with self._answering(seconds), self._engine.connect() as connection:
+                yield connection
+                committing = True
+                await connection.commit()
+        except Unavailable as error:
+            if committing:
+                raise OutcomeUnknown(error.detail) from error
+            raise
+
+    async def ping(self) -> None:
+        async with self.reading() as connection:
+            await connection.execute(text("SELECT 1"))
+
+    async def close(self) -> None:
+        await self._engine.dispose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    @asynccontextmanager
+    async def _answering(self, seconds: float) -> AsyncGenerator[None]:
+        deadline = asyncio.timeout(seconds)
+        try:
+            async with deadline:
+                yield
+        except NO_ANSWER as error:
+            raise unavailable(self.address, error) from error
+        except TimeoutError as error:
+            if not deadline.expired():
+                raise
+            raise Unavailable(
+                f"PostgreSQL does not answer at {self.address}: waited {seconds:g} s"
+            ) from error
+        except exc.DataError as error:
+            raise InvalidInput(f"PostgreSQL cannot hold this value: {_reason(error)}") from error
+        except UnicodeEncodeError as error:
+            raise InvalidInput("PostgreSQL cannot hold this value: it is not valid Unicode text") from error
+
+
+def open_archive(url: str) -> Archive:
+    """The archive at this URL; connects when first used."""
+    return Archive(url)
+
+
+def unavailable(address: str, error: exc.SQLAlchemyError) -> Unavailable:
+    return Unavailable(f"PostgreSQL does not answer at {address}: {_reason(error)}")
+
+
+def _reason(error: exc.SQLAlchemyError) -> str:
+    cause = error.orig if isinstance(error, exc.DBAPIError) and error.orig is not None else error
+    return masked((str(cause).strip().splitlines() or [type(cause).__name__])[0])
+
+
+def _set_up_session(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:
+    cursor = connection.cursor()
+    cursor.execute(_SESSION)
+    cursor.close()
+    connection.commit()

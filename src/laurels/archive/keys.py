@@ -1,0 +1,153 @@
+"""API keys: shown once, kept as digests."""
+
+from __future__ import annotations
+
+import secrets
+import string
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Literal
+from uuid import UUID, uuid4
+
+from sqlalchemy import func, insert, or_, select, update
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.exc import IntegrityError
+
+from laurels.archive.tables import api_keys
+from laurels.errors import Conflict, InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from datetime import datetime
+
+    from sqlalchemy import ColumnElement, RowMapping
+
+    from laurels.archive.engine import Archive
+
+Scope = Literal["read", "submit", "admin"]
+SCOPES: tuple[Scope, ...] = ("read", "submit", "admin")
+EVERY_PROJECT = "*"
+LONGEST_LABEL = 200
+
+_PREFIX_CHARACTERS = string.ascii_lowercase + string.digits
+
+
+@dataclass(frozen=True)
+class ApiKey:
+    id: UUID
+    prefix: str
+    """The part of the key that may be shown: `lk_` and eight characters, or the name of a known key."""
+    project: str
+    scopes: frozenset[Scope]
+    label: str
+    created_at: datetime
+    revoked_at: datetime | None
+
+
+class KeyStore:
+    def __init__(self, archive: Archive) -> None:
+        self._archive = archive
+        self.withdrawals = 0
+        """How often this process put a secret out of force: who remembers keys asks again when it grows."""
+
+    async def create(self, project: str, scopes: Collection[Scope], label: str = "") -> tuple[ApiKey, str]:
+        """A new key, and its secret: the only time that it can be seen."""
+        prefix = "lk_" + "".join(secrets.choice(_PREFIX_CHARACTERS) for _ in range(8))
+        secret = f"{prefix}_{secrets.token_urlsafe(32)}"
+        values = _values(prefix, secret, project, scopes, label)
+        async with self._archive.writing() as connection:
+            created = await connection.execute(insert(api_keys).values(values).returning(*_SHOWN))
+            return _api_key(created.mappings().one()), secret
+
+    async def ensure(self, secret: str, project: str, scopes: Collection[Scope], label: str) -> ApiKey:
+        """The one key with this label whose secret is known beforehand (`bootstrap`, `demo`).
+
+        Its prefix is the label, so that another secret takes the place of the one before. If it was revoked,
+        it is in force again.
+        """
+        values = _values(label, secret, project, scopes, label)
+        new = postgresql.insert(api_keys).values(values)
+        replaced = {name: new.excluded[name] for name in ("digest", "project", "scopes")}
+        ensured = new.on_conflict_do_update(
+            index_elements=[api_keys.c.prefix], set_={**replaced, "revoked_at": None}
+        ).returning(*_SHOWN)
+        try:
+            async with self._archive.writing() as connection:
+                key = _api_key((await connection.execute(ensured)).mappings().one())
+        except IntegrityError as error:
+            raise Conflict(
+                f"the secret of the key {label!r} is already another key's; choose a new one"
+            ) from error
+        self.withdrawals += 1
+        return key
+
+    async def keys(self, project: str | None = None) -> list[ApiKey]:
+        """The keys of a project, or all; oldest first, revoked ones included."""
+        listed = select(*_SHOWN).order_by(api_keys.c.created_at, api_keys.c.prefix)
+        if project is not None:
+            listed = listed.where(api_keys.c.project == project)
+        async with self._archive.reading() as connection:
+            return [_api_key(row) for row in (await connection.execute(listed)).mappings()]
+
+    async def revoke(self, prefix_or_id: str, *, project: str | None = None) -> bool:
+        """Whether a key was in force (in this project) and no longer is."""
+        chosen: list[ColumnElement[bool]] = [api_keys.c.prefix == prefix_or_id]
+        if (identity := _uuid(prefix_or_id)) is not None:
+            chosen.append(api_keys.c.id == identity)
+        revoked = (
+            update(api_keys)
+            .where(or_(*chosen), api_keys.c.revoked_at.is_(None))
+            .values(revoked_at=func.now())
+        )
+        if project is not None:
+            revoked = revoked.where(api_keys.c.project == project)
+        async with self._archive.writing() as connection:
+            count = (await connection.execute(revoked)).rowcount
+        self.withdrawals += 1
+        return count > 0
+
+    async def find(self, secret: str) -> ApiKey | None:
+        """The key in force with this secret.
+
+        The index compares digests, not secrets: what its timing could tell is about a hash that the caller
+        cannot steer, so no comparison here has to take constant time.
+        """
+        found = select(*_SHOWN).where(api_keys.c.digest == _digest(secret), api_keys.c.revoked_at.is_(None))
+        async with self._archive.reading() as connection:
+            row = (await connection.execute(found)).mappings().one_or_none()
+            return None if row is None else _api_key(row)
+
+
+_SHOWN = tuple(column for column in api_keys.c if column.name != "digest")
+
+
+def _values(prefix: str, secret: str, project: str, scopes: Collection[Scope], label: str) -> dict[str, Any]:
+    unknown = sorted(set(scopes) - set(SCOPES))
+    if unknown or not scopes:
+        raise InvalidInput.at("scopes", f"must be one or more of {', '.join(SCOPES)}")
+    if "\x00" in label or len(label) > LONGEST_LABEL:
+        raise InvalidInput.at("label", f"must be at most {LONGEST_LABEL} characters, none of them NUL")
+    return {
+        "id": uuid4(),
+        "prefix": prefix,
+        "digest": _digest(secret),
+        "project": project,
+        "scopes": [scope for scope in SCOPES if scope in scopes],
+        "label": label,
+    }
+
+
+def _digest(secret: str) -> bytes:
+    return sha256(secret.encode("utf-8", "surrogatepass")).digest()
+
+
+def _uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None
+
+
+def _api_key(row: RowMapping) -> ApiKey:
+    fields: dict[str, Any] = {**row, "scopes": frozenset(row["scopes"])}
+    return ApiKey(**fields)

@@ -1,0 +1,104 @@
+"""Brings a database to the schema that this code expects, whoever else starts at the same time."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from functools import cache
+from typing import TYPE_CHECKING
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import NullPool, create_engine, exc, text
+
+from laurels.archive.engine import CONNECT_SECONDS, NO_ANSWER, unavailable
+from laurels.errors import StartupError
+from laurels.masking import masked
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from sqlalchemy import Connection, Engine
+
+    from laurels.archive.engine import Archive
+
+OLDEST_SERVER = 16
+# How long to wait for another process that migrates, in seconds.
+LOCK_SECONDS = 300
+# "laurels" in ASCII: an advisory lock is known by a number alone.
+_LOCK = int.from_bytes(b"laurels")
+
+
+def migrate(url: str) -> None:
+    """Runs what is missing, in one transaction; of processes that start together one works, the rest wait."""
+    engine = create_engine(url, poolclass=NullPool, connect_args={"connect_timeout": CONNECT_SECONDS})
+    try:
+        with _locked(engine), engine.begin() as connection:
+            _refuse_newer(connection)
+            config = _config()
+            config.attributes["connection"] = connection
+            command.upgrade(config, "head")
+    except NO_ANSWER as error:
+        raise unavailable(masked(url), error) from error
+    except exc.ProgrammingError as error:
+        raise StartupError(
+            f"the database at {masked(url)} cannot be migrated: {error.orig}".splitlines()[0]
+        ) from error
+    finally:
+        engine.dispose()
+
+
+@cache
+def expected_revision() -> str:
+    """The revision that this code was written for."""
+    head = _scripts().get_current_head()
+    assert head is not None  # noqa: S101  # the package carries its migrations
+    return head
+
+
+async def current_revision(archive: Archive) -> str | None:
+    """The revision of the database; None before the first migration."""
+    async with archive.reading() as connection:
+        return await connection.run_sync(_revision)
+
+
+def _revision(connection: Connection) -> str | None:
+    return MigrationContext.configure(connection).get_current_revision()
+
+
+@contextmanager
+def _locked(engine: Engine) -> Generator[None]:
+    # A session's lock, on a connection of its own: the server lets go of it when this process dies.
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        _refuse_old_server(connection)
+        connection.execute(text(f"SET lock_timeout = '{LOCK_SECONDS}s'"))
+        connection.execute(text("SELECT pg_advisory_lock(:lock)"), {"lock": _LOCK})
+        yield
+
+
+def _refuse_old_server(connection: Connection) -> None:
+    major = connection.execute(text("SELECT current_setting('server_version_num')::int / 10000")).scalar_one()
+    if major < OLDEST_SERVER:
+        raise StartupError(f"PostgreSQL {major} is too old: Laurels needs {OLDEST_SERVER} or newer")
+
+
+def _refuse_newer(connection: Connection) -> None:
+    current = _revision(connection)
+    known = {script.revision for script in _scripts().walk_revisions()}
+    if current is not None and current not in known:
+        raise StartupError(
+            f"the database was made by a newer Laurels (revision {current}); "
+            "upgrade Laurels or point LAURELS_POSTGRES_URL elsewhere"
+        )
+
+
+def _config() -> Config:
+    config = Config()
+    config.set_main_option("script_location", "laurels.archive:migrations")
+    config.set_main_option("path_separator", "os")
+    return config
+
+
+def _scripts() -> ScriptDirectory:
+    return ScriptDirectory.from_config(_config())

@@ -1,0 +1,11 @@
+"""What Alembic runs; `archive.migrate` hands it the connection."""
+
+from __future__ import annotations
+
+from alembic import context
+
+from laurels.archive.tables import metadata
+
+context.configure(connection=context.config.attributes["connection"], target_metadata=metadata)
+with context.begin_transaction():
+    context.run_migrations()

@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC
+from typing import TYPE_CHECKING
+
+import pytest
+from sqlalchemy import insert, select
+
+from laurels.archive import tables
+from laurels.archive.boards import BoardStore
+from laurels.boards.definition import BoardDefinition
+from laurels.errors import Conflict, InvalidInput, LaurelsError
+
+if TYPE_CHECKING:
+    from laurels.archive.engine import Archive
+
+
+def define(**fields: object) -> BoardDefinition:
+    return BoardDefinition.model_validate(fields)
+
+
+PLAIN = define()
+ASCENDING = define(order="asc")
+RICH = define(
+    aggregate="sum",
+    allow_op=True,
+    ties="earliest",
+    windows=[
+        {"period": "daily", "keep": "P30DT5H"},
+        {"period": "weekly", "sum_of": "daily", "keep": 4},
+        {"period": "rolling", "days": 7},
+        {"period": "every", "seconds": 3600, "name": "round"},
+    ],
+    timezone="America/Sao_Paulo",
+    timezone_by="campus",
+    timezones={"são-paulo": "America/Sao_Paulo"},
+    groups=[["country"], ["campus", "city"]],
+    feeds=["global/score"],
+    lateness="PT36H",
+    archive={"snapshot": [{"period": "weekly", "top": 100}], "journal": False},
+    limits={"min": -0.5, "max": 2**63 - 1, "max_change": 1e21},
+    keys={"daily": "lb:{slot}"},
+    rating={"system": "elo", "k": 24},
+)
+
+
+@pytest.fixture
+def boards(archive: Archive) -> BoardStore:
+    return BoardStore(archive)
+
+
+async def test_a_board_that_was_never_put_is_none(boards: BoardStore):
+    assert await boards.get("acme", "score") is None
+
+
+@pytest.mark.parametrize("definition", [PLAIN, RICH])
+async def test_what_was_put_is_what_is_read(boards: BoardStore, definition: BoardDefinition):
+    put = await boards.put("acme", "score", definition)
+    stored = await boards.get("acme", "score")
+    assert stored is not None
+    assert stored.definition == definition
+    assert (stored.project, stored.board, stored.version) == ("acme", "score", put.version)
+    assert stored.created_at == stored.updated_at == put.created_at
+    assert stored.created_at.tzinfo is not None
+    assert stored.created_at.utcoffset() == UTC.utcoffset(None)
+
+
+async def test_only_the_put_that_makes_the_board_says_created(boards: BoardStore):
+    assert (await boards.put("acme", "score", PLAIN)).created
+    assert not (await boards.put("acme", "score", ASCENDING)).created
+    stored = await boards.get("acme", "score")
+    assert stored is not None
+    assert not stored.created
+
+
+async def test_a_change_has_a_new_version_and_keeps_when_it_was_created(boards: BoardStore):
+    first = await boards.put("acme", "score", PLAIN)
+    second = await boards.put("acme", "score", ASCENDING)
+    assert second.version > first.version
+    assert second.created_at == first.created_at
+    assert second.updated_at > first.updated_at
+
+
+async def test_the_same_definition_again_changes_nothing(boards: BoardStore):
+    first = await boards.put("acme", "score", RICH)
+    again = await boards.put("acme", "score", RICH.model_copy())
+    assert (again.version, again.updated_at) == (first.version, first.updated_at)
+
+
+async def test_a_board_dropped_and_made_again_has_a_version_that_it_never_had(boards: BoardStore):
+    first = await boards.put("acme", "score", PLAIN)
+    assert await boards.delete("acme", "score")
+    again = await boards.put("acme", "score", PLAIN)
+    assert again.created
+    assert again.version > first.version
+
+
+async def test_deleting_tells_whether_there_was_a_board(boards: BoardStore):
+    await boards.put("acme", "score", PLAIN)
+    assert await boards.delete("acme", "score")
+    assert not await boards.delete("acme", "score")
+    assert await boards.get("acme", "score") is None
+
+
+async def test_an_expected_version_that_passed_is_a_conflict(boards: BoardStore):
+    first = await boards.put("acme", "score", PLAIN, expected_version=0)
+    second = await boards.put("acme", "score", ASCENDING, expected_version=first.version)
+    with pytest.raises(Conflict, match="acme/score was changed meanwhile"):
+        await boards.put("acme", "score", PLAIN, expected_version=first.version)
+    with pytest.raises(Conflict):
+        await boards.put("acme", "score", PLAIN, expected_version=0)
+    with pytest.raises(Conflict):
+        await boards.put("acme", "other", PLAIN, expected_version=second.version)
+    assert await boards.get("acme", "other") is None
+
+
+async def test_of_many_that_create_a_board_at_once_one_does(boards: BoardStore):
+    puts = [boards.put("acme", "score", define(shards=shards)) for shards in range(1, 9)]
+    stored = await asyncio.gather(*puts)
+    assert sum(board.created for board in stored) == 1
+    assert len({board.version for board in stored}) == 8
+
+
+async def test_of_many_that_expect_the_same_version_one_succeeds(boards: BoardStore):
+    first = await boards.put("acme", "score", PLAIN)
+    puts = [
+        boards.put("acme", "score", define(shards=shards), expected_version=first.version)
+        for shards in range(2, 10)
+    ]
+    outcomes = await asyncio.gather(*puts, return_exceptions=True)
+    assert sum(isinstance(outcome, Conflict) for outcome in outcomes) == 7
+
+
+async def test_projects_and_boards_are_listed_in_order(boards: BoardStore):
+    for project, board in [("zoo", "a"), ("acme", "b"), ("acme", "a")]:
+        await boards.put(project, board, PLAIN)
+    assert await boards.projects() == ["acme", "zoo"]
+    assert [stored.board for stored in await boards.boards("acme")] == ["a", "b"]
+    assert await boards.boards("nobody") == []
+
+
+async def test_only_what_differs_from_the_defaults_is_stored(boards: BoardStore, archive: Archive):
+    await boards.put("acme", "score", ASCENDING)
+    async with archive.reading() as connection:
+        assert (await connection.execute(select(tables.boards.c.definition))).scalar_one() == {"order": "asc"}
+
+
+async def test_a_row_of_a_newer_version_is_refused_in_words(boards: BoardStore, archive: Archive):
+    row = {"project": "acme", "board": "score", "definition": {"gravity": 9.8}}
+    async with archive.writing() as connection:
+        await connection.execute(insert(tables.boards).values(row))
+    with pytest.raises(LaurelsError, match=r"acme/score cannot be read; .* newer Laurels\? gravity"):
+        await boards.get("acme", "score")
+
+
+async def test_text_that_postgresql_cannot_hold_is_invalid_input(boards: BoardStore):
+    with pytest.raises(InvalidInput, match="NUL"):
+        await boards.get("ac\x00me", "score")
+    with pytest.raises(InvalidInput, match="Unicode"):
+        await boards.get("ac\ud800me", "score")
+    with pytest.raises(InvalidInput):
+        await boards.put("acme", "score", define(keys={"all_time": "lb:\x00"}))
+    assert await boards.get("acme", "score") is None
