@@ -1,0 +1,1 @@
+"""Boards: definitions, windows, the order of ranks, submissions and reads."""

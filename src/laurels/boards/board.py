@@ -1,0 +1,297 @@
+"""A board at work: its definition made ready to answer «which windows does this moment touch?». Pure.
+
+Every window of the board, whole or of a group, is an `Address`: label, slot, cut. A submission touches some
+of them directly; a `sum_of` window follows the change of the window that it sums; a rolling window is the
+aggregate of its days, and a day belongs to as many rolling windows as it has days.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from zoneinfo import ZoneInfo
+
+from laurels.boards.definition import BoardDefinition, Window
+from laurels.boards.keys import WHOLE, BoardRef, Cut, KeySpace
+from laurels.boards.ordering import Ordering
+from laurels.boards.windows import Calendar, Moment, Slot
+from laurels.errors import InvalidInput, NotFound
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# From the first, up to but not including the second; None where it is open.
+_Interval = tuple[Moment | None, Moment | None]
+
+MICROSECOND: Final = timedelta(microseconds=1)
+DAY: Final = timedelta(days=1) // MICROSECOND
+# How far the clocks of two processes may be apart without a rolling window missing a submission at midnight.
+CLOCK_SKEW: Final = timedelta(minutes=5) // MICROSECOND
+
+
+class Address(NamedTuple):
+    """One window: what `period`, `slot` and `group` ask for."""
+
+    label: str
+    slot: str
+    cut: Cut
+
+    @property
+    def token(self) -> str:
+        """How the window is named among the board's windows."""
+        return f"{self.label}|{self.slot}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pane:
+    """One window definition of the board, in one timezone."""
+
+    window: Window
+    calendar: Calendar
+    how: Literal["direct", "sum", "fold"]
+    base: Pane | None
+    is_hidden: bool
+    # How long after its end a slot must stay because another window is computed from it; microseconds.
+    needed: Moment
+
+    @property
+    def label(self) -> str:
+        return self.window.label
+
+    @property
+    def fold_op(self) -> str:
+        return "sum" if self.window.sum_of else ""
+
+    def held_until(self, slot: Slot) -> Moment | None:
+        """When its memory may go: not before nobody can ask for it, and nothing is computed from it."""
+        kept = slot.ends if self.is_hidden else self.calendar.kept_until(slot)
+        if kept is None or slot.ends is None:
+            return None
+        return max(kept, slot.ends + self.needed) if self.needed else kept
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Target:
+    """A window that a submission writes."""
+
+    address: Address
+    slot: Slot
+    pane: Pane
+    base: Address | None = None
+    days: tuple[Address, ...] = ()
+
+    def seconds_to_live(self, now: Moment) -> int:
+        """From now, rounded up; 0 for ever."""
+        until = self.pane.held_until(self.slot)
+        return 0 if until is None else max(1, -((now - until) // 1_000_000))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Touched:
+    """The windows of one cut that submissions touch, for as long as nobody crosses a window's end."""
+
+    targets: tuple[Target, ...]
+    reported: Address | None
+    moments: _Interval
+    nows: _Interval
+
+    def holds(self, moment: Moment, now: Moment) -> bool:
+        return _within(moment, *self.moments) and _within(now, *self.nows)
+
+
+def _within(moment: Moment, starts: Moment | None, ends: Moment | None) -> bool:
+    return (starts is None or starts <= moment) and (ends is None or moment < ends)
+
+
+class Board:
+    """A stored definition, compiled. One per board and version, shared by all who use it."""
+
+    def __init__(self, ref: BoardRef, definition: BoardDefinition, version: int, *, cluster: bool) -> None:
+        self.ref = ref
+        self.definition = definition
+        self.version = version
+        self.ordering = Ordering.of(definition)
+        self.keys = KeySpace(ref, definition, cluster=cluster)
+        self.dimensions = definition.dimensions
+        self._panes: dict[str, tuple[Pane, ...]] = {}
+        self._touched: dict[Cut, list[Touched]] = {}
+        self.window_key = lru_cache(maxsize=4096)(self._window_key)
+
+    @cached_property
+    def is_fast(self) -> bool:
+        """Whether entries can be written without reading them first."""
+        definition = self.definition
+        return (
+            not self.ordering.exact
+            and not definition.dense
+            and definition.aggregate != "sum"
+            and definition.limits.max_change is None
+            and all(pane.how == "direct" for pane in self.panes(definition.timezone))
+        )
+
+    @cached_property
+    def writes_per_cut(self) -> int:
+        """What a submission costs in each cut, in writes of a plain window; a day that is read costs half."""
+        panes = self.panes(self.definition.timezone)
+        return sum(2 + (pane.window.days or 0) if pane.how == "fold" else 1 for pane in panes)
+
+    def zone_of(self, cut: Cut) -> str:
+        """Where the days of this cut begin."""
+        definition = self.definition
+        if definition.timezone_by is None or not cut:
+            return definition.timezone
+        value = cut.value(definition.timezone_by)
+        return definition.timezones.get(value, definition.timezone) if value else definition.timezone
+
+    def panes(self, zone: str) -> tuple[Pane, ...]:
+        """The board's windows in a zone, each after the one that it is computed from."""
+        if zone not in self._panes:
+            self._panes[zone] = tuple(self._compile(ZoneInfo(zone)))
+        return self._panes[zone]
+
+    def pane(self, label: str | None, cut: Cut = WHOLE) -> Pane:
+        """The window that `period=label` asks for; the board's first when none is named."""
+        asked = label or self.definition.windows[0].label
+        for pane in self.panes(self.zone_of(cut)):
+            if pane.label == asked and not pane.is_hidden:
+                return pane
+        known = ", ".join(window.label for window in self.definition.windows)
+        raise InvalidInput.at("period", f"the board has no window {asked!r}; it has: {known}")
+
+    def slot(self, pane: Pane, text: str | None, now: Moment) -> Slot:
+        """The slot that `slot=text` asks for, or the current one; raises `NotFound` once it is past keep."""
+        current = pane.calendar.at(now)
+        if text is None or text == current.text:
+            return current
+        slot = pane.calendar.parse(text)
+        if slot.ends is not None and current.ends is not None and slot.ends > current.ends:
+            raise NotFound(f"{self.ref}: the {pane.label} window {text} has not begun")
+        until = pane.calendar.kept_until(slot)
+        if until is not None and now >= until:
+            raise NotFound(f"{self.ref}: the {pane.label} window {text} is over and no longer kept")
+        return slot
+
+    def touched(self, moment: Moment, now: Moment, cut: Cut) -> Touched:
+        """The windows of this cut that a submission at `moment` touches, arriving at `now`."""
+        remembered = self._touched.get(cut)
+        if remembered is None:
+            if len(self._touched) > 10_000:
+                self._touched.clear()
+            remembered = self._touched[cut] = []
+        for touched in remembered:
+            if touched.holds(moment, now):
+                return touched
+        touched = self._touch(moment, now, cut)
+        remembered.insert(0, touched)
+        del remembered[4:]
+        return touched
+
+    def fold_addresses(self, pane: Pane, slot: Slot, cut: Cut) -> tuple[Address, ...]:
+        """The days of a rolling window, oldest first."""
+        if pane.base is None:
+            return ()
+        return tuple(Address(pane.base.label, day, cut) for day in pane.calendar.days(slot))
+
+    def fold_op(self, pane: Pane) -> str:
+        """How a rolling window aggregates its days."""
+        return pane.fold_op or self.definition.aggregate
+
+    def _window_key(self, shard: int, address: Address) -> str:
+        zone = self.zone_of(address.cut)
+        pane = next(pane for pane in self.panes(zone) if pane.label == address.label)
+        slot = pane.calendar.parse(address.slot)
+        return self.keys.window(shard, address.label, pane.calendar.placeholders(slot), address.cut)
+
+    def _compile(self, zone: ZoneInfo) -> Iterator[Pane]:
+        definition = self.definition
+        lateness = definition.lateness // MICROSECOND
+        summed = {window.sum_of for window in definition.windows}
+        longest = max((window.days or 0 for window in definition.windows), default=0)
+        direct: dict[str, Pane] = {}
+        days: Pane | None = None
+        for window in definition.windows:
+            if window.sum_of is None and window.period != "rolling":
+                needed = lateness + DAY if window.label in summed else 0
+                if window.period == "daily" and longest:
+                    needed = lateness + (longest + 2) * DAY
+                direct[window.label] = Pane(window, Calendar(window, zone), "direct", None, False, needed)
+                if window.period == "daily":
+                    days = days or direct[window.label]
+        if longest and days is None:
+            window = Window(period="daily")
+            days = Pane(window, Calendar(window, zone), "direct", None, True, lateness + (longest + 2) * DAY)
+            yield days
+        yield from direct.values()
+        for window in definition.windows:
+            if window.period == "rolling":
+                base = direct[window.sum_of] if window.sum_of else days
+                yield Pane(window, Calendar(window, zone), "fold", base, False, 0)
+            elif window.sum_of is not None:
+                yield Pane(window, Calendar(window, zone), "sum", direct[window.sum_of], False, 0)
+
+    def _touch(self, moment: Moment, now: Moment, cut: Cut) -> Touched:
+        targets: list[Target] = []
+        moments: list[_Interval] = []
+        nows: list[_Interval] = []
+        for pane in self.panes(self.zone_of(cut)):
+            at = (pane.base or pane).calendar.at(moment)
+            moments.append((at.starts, at.ends))
+            if pane.how == "fold":
+                nows += _whole_days(pane, now)
+            for slot in self._slots(pane, moment, now):
+                until = pane.held_until(slot)
+                is_gone = until is not None and now >= until
+                nows.append((until, None) if is_gone else (None, until))
+                if not is_gone:
+                    targets.append(self._target(pane, slot, moment, cut))
+        return Touched(
+            targets=tuple(targets),
+            reported=self._reported(targets, moment, now, cut),
+            moments=_intersection(moments),
+            nows=_intersection(nows),
+        )
+
+    def _target(self, pane: Pane, slot: Slot, moment: Moment, cut: Cut) -> Target:
+        base = None
+        if pane.how == "sum" and pane.base:
+            base = Address(pane.base.label, pane.base.calendar.at(moment).text, cut)
+        days = self.fold_addresses(pane, slot, cut) if pane.how == "fold" else ()
+        return Target(Address(pane.label, slot.text, cut), slot, pane, base, days)
+
+    def _slots(self, pane: Pane, moment: Moment, now: Moment) -> list[Slot]:
+        """The slots of a window that a submission at `moment` changes, arriving at `now`."""
+        first = pane.calendar.at(moment)
+        if pane.how != "fold":
+            return [first]
+        slots = [first]
+        tomorrow = pane.calendar.following(pane.calendar.at(max(now + CLOCK_SKEW, moment)))
+        while len(slots) < (pane.window.days or 1) and tomorrow and slots[-1].text != tomorrow.text:
+            following = pane.calendar.following(slots[-1])
+            if following is None:
+                break
+            slots.append(following)
+        return slots
+
+    def _reported(self, targets: list[Target], moment: Moment, now: Moment, cut: Cut) -> Address | None:
+        """The board's first window, as the submission's answer speaks of it."""
+        pane = self.pane(None, cut)
+        slot = pane.calendar.at(now if pane.how == "fold" else moment)
+        address = Address(pane.label, slot.text, cut)
+        return address if any(target.address == address for target in targets) else None
+
+
+def _whole_days(pane: Pane, now: Moment) -> Iterator[_Interval]:
+    """For how long `now` stays in its day, with and without the skew that is allowed for."""
+    for skew in (0, CLOCK_SKEW):
+        day = pane.calendar.at(now + skew)
+        before = pane.calendar.previous(day)
+        starts = before.ends - skew if before and before.ends is not None else None
+        yield starts, day.ends - skew if day.ends is not None else None
+
+
+def _intersection(intervals: list[_Interval]) -> _Interval:
+    starts = [start for start, _ in intervals if start is not None]
+    ends = [end for _, end in intervals if end is not None]
+    return max(starts, default=None), min(ends, default=None)

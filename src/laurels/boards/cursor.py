@@ -1,0 +1,77 @@
+"""Cursors: where a page ended, bound to the board, the window and the definition it was read under. Pure."""
+
+from __future__ import annotations
+
+import base64
+import struct
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from laurels.boards.shards import Position
+from laurels.errors import StaleCursor
+
+if TYPE_CHECKING:
+    from laurels.boards.board import Address, Board
+
+Direction = Literal["after", "before"]
+
+
+class _Contents(msgspec.Struct, array_like=True, frozen=True):
+    board: str
+    version: int
+    label: str
+    slot: str
+    cut: str
+    start: Literal["top", "bottom"]
+    direction: Direction
+    place: bytes
+    member: bytes
+
+
+class Cursor(msgspec.Struct, frozen=True):
+    """The window of a page, the end that it is read from, and the position to go on from."""
+
+    label: str
+    slot: str
+    cut: str
+    start: Literal["top", "bottom"]
+    direction: Direction
+    position: Position
+
+
+def write_cursor(
+    board: Board, address: Address, start: Literal["top", "bottom"], direction: Direction, position: Position
+) -> str:
+    contents = _Contents(
+        str(board.ref),
+        board.version,
+        address.label,
+        address.slot,
+        str(address.cut),
+        start,
+        direction,
+        position.place,
+        position.member,
+    )
+    return base64.urlsafe_b64encode(msgspec.msgpack.encode(contents)).rstrip(b"=").decode()
+
+
+def read_cursor(board: Board, text: str) -> Cursor:
+    """What the cursor says; raises `StaleCursor` when it was not written for this board as it is now."""
+    try:
+        packed = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+        contents = msgspec.msgpack.decode(packed, type=_Contents)
+        board.ordering.parse_place(contents.place)
+    except (msgspec.DecodeError, ValueError, struct.error) as error:
+        raise StaleCursor.at("cursor", "is not one that a page gave; begin again without it") from error
+    if (contents.board, contents.version) != (str(board.ref), board.version):
+        raise StaleCursor.at("cursor", "was made for another board, or before this one changed; begin again")
+    return Cursor(
+        contents.label,
+        contents.slot,
+        contents.cut,
+        contents.start,
+        contents.direction,
+        Position(contents.place, contents.member),
+    )

@@ -1,0 +1,138 @@
+"""Defining, changing and dropping boards: what may change under entries, and what must follow a change."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from laurels.boards.definition import KeyShape
+from laurels.boards.keys import BoardRef, KeySpace
+from laurels.errors import Conflict, InvalidInput, NotFound
+
+if TYPE_CHECKING:
+    from laurels.archive.boards import BoardStore, StoredBoard
+    from laurels.boards.board import Board
+    from laurels.boards.catalog import Catalog
+    from laurels.boards.definition import BoardDefinition, Window
+    from laurels.boards.retention import Retention
+
+# What decides how entries are stored or what they mean; it cannot change under them.
+FIXED = ("score", "ties", "aggregate", "order", "shards", "keys", "timezone_by")
+
+
+class Definer:
+    """Defines boards in PostgreSQL and puts them in force in Valkey."""
+
+    def __init__(self, catalog: Catalog, store: BoardStore, retention: Retention, *, cluster: bool) -> None:
+        self._catalog = catalog
+        self._store = store
+        self._retention = retention
+        self._cluster = cluster
+
+    async def define(self, ref: BoardRef, definition: BoardDefinition) -> StoredBoard:
+        """Creates the board, or changes it; raises `Conflict` for what entries forbid."""
+        KeySpace(ref, definition, cluster=self._cluster)
+        await self._check_feeds(ref, definition)
+        await self._check_keys(ref, definition)
+        before = await self._store.get(ref.project, ref.board)
+        old = self._catalog.compile(before) if before else None
+        if old:
+            await self._check_change(old, definition)
+        stored = await self._store.put(
+            ref.project, ref.board, definition, expected_version=before.version if before else 0
+        )
+        self._catalog.forget(ref)
+        board = self._catalog.compile(stored)
+        await self._catalog.adopt(board)
+        if old:
+            await self._follow(old, board)
+        return stored
+
+    async def drop(self, ref: BoardRef) -> None:
+        """Drops the board with everything that it holds; raises `NotFound`."""
+        stored = await self._store.get(ref.project, ref.board)
+        if stored is None or not await self._store.delete(ref.project, ref.board):
+            raise NotFound(f"there is no board {ref}")
+        self._catalog.forget(ref)
+        await self._retention.drop(self._catalog.compile(stored))
+
+    async def _check_feeds(self, ref: BoardRef, definition: BoardDefinition) -> None:
+        """Fed boards exist, and no submission would come back to where it started or go on from there."""
+        for index, feed in enumerate(definition.feeds):
+            fed = BoardRef.parse(feed)
+            stored = None if fed == ref else await self._store.get(fed.project, fed.board)
+            if fed == ref:
+                raise InvalidInput.at(f"feeds[{index}]", "a board cannot feed itself")
+            if stored is None:
+                raise InvalidInput.at(f"feeds[{index}]", f"there is no board {feed}; define it first")
+            if stored.definition.feeds:
+                raise InvalidInput.at(
+                    f"feeds[{index}]", f"{feed} feeds others itself; name them here instead"
+                )
+        if definition.feeds:
+            for project in await self._store.projects():
+                for other in await self._store.boards(project):
+                    if str(ref) in other.definition.feeds:
+                        name = f"{other.project}/{other.board}"
+                        raise InvalidInput.at("feeds", f"{name} feeds this board, so it cannot feed others")
+
+    async def _check_keys(self, ref: BoardRef, definition: BoardDefinition) -> None:
+        """No other board's templates make the same keys."""
+        own = _shapes(ref, definition)
+        if not own:
+            return
+        for project in await self._store.projects():
+            for other in await self._store.boards(project):
+                other_ref = BoardRef(other.project, other.board)
+                for target, shape in own.items():
+                    others = _shapes(other_ref, other.definition).values()
+                    if other_ref != ref and any(shape.may_meet(each) for each in others):
+                        raise InvalidInput.at(
+                            f"keys.{target}", f"{other_ref} has the same keys; name {{board}} in it"
+                        )
+
+    async def _check_change(self, old: Board, new: BoardDefinition) -> None:
+        was = old.definition
+        changed = [name for name in FIXED if getattr(was, name) != getattr(new, name)]
+        if new.dense and not was.dense:
+            changed.append("dense")
+        kept = {window.label: window for window in was.windows}
+        reshaped = [
+            window.label
+            for window in new.windows
+            if (window.label in kept and _outline(kept[window.label]) != _outline(window))
+            or (window.label not in kept and (window.sum_of or window.period == "rolling"))
+        ]
+        if (changed or reshaped) and await self._retention.holds_entries(old):
+            if changed:
+                raise Conflict(
+                    f"{old.ref} holds entries, so {', '.join(changed)} cannot change; "
+                    "define a new board and submit to it, or drop this one first"
+                )
+            raise Conflict(
+                f"{old.ref} holds entries that the window {reshaped[0]!r} would have to be computed from; "
+                "define a new board with it, or drop this one first"
+            )
+
+    async def _follow(self, old: Board, new: Board) -> None:
+        """Drops windows that were taken out, and lets the others live as long as they now should."""
+        labels = {window.label for window in new.definition.windows}
+        gone = [window.label for window in old.definition.windows if window.label not in labels]
+        if gone:
+            await self._retention.drop(old, gone)
+        await self._retention.reset_expiry(new)
+        await self._retention.sweep(new)
+
+
+def _outline(window: Window) -> tuple[object, ...]:
+    return window.period, window.sum_of, window.days, window.seconds
+
+
+def _shapes(ref: BoardRef, definition: BoardDefinition) -> dict[str, KeyShape]:
+    """What the keys of each template look like, with the board's own names in them."""
+    shapes: dict[str, KeyShape] = {}
+    for target, template in (definition.keys or {}).items():
+        window = definition.window(target.partition(":")[0])
+        if window:
+            named = template.replace("{project}", ref.project).replace("{board}", ref.board)
+            shapes[target] = KeyShape.of(named, window.period)
+    return shapes

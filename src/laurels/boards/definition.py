@@ -1,0 +1,449 @@
+"""What a board is: the one declaration that the API, `laurels apply` and Python share.
+
+A definition is a frozen value. Whatever can be wrong with it is found here, before anything is stored,
+with the path of the field and the fix in the message.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import timedelta
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Self
+from zoneinfo import ZoneInfo
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictBool,
+    StrictInt,
+    TypeAdapter,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+
+from laurels.errors import FieldError, InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+
+Aggregate = Literal["best", "last", "first", "sum"]
+Period = Literal["hourly", "daily", "weekly", "monthly", "yearly", "all_time", "rolling", "every"]
+
+NAME_PATTERN = r"^[A-Za-z0-9._-]{1,64}$"
+Name = Annotated[str, Field(pattern=NAME_PATTERN)]
+
+# What a base window must be so that it tiles the window that sums it.
+SUMMABLE: dict[str, frozenset[str]] = {
+    "daily": frozenset({"hourly"}),
+    "weekly": frozenset({"hourly", "daily"}),
+    "monthly": frozenset({"hourly", "daily"}),
+    "yearly": frozenset({"hourly", "daily", "monthly"}),
+    "all_time": frozenset({"hourly", "daily", "weekly", "monthly", "yearly", "every"}),
+    "rolling": frozenset({"daily"}),
+    "every": frozenset({"every"}),
+}
+
+# What the board keeps besides its windows (boards/keys.py): no window may have a key that is one of theirs.
+RESERVED = frozenset({"board", "journal", "windows", "ids", "calls", "cuts", "built"})
+
+PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
+# Placeholders of time by period: each inner set tells one window of it from every other.
+_DAY = ({"slot"}, {"yyyymmdd"}, {"yyyymm", "dd"}, {"yyyy", "mm", "dd"})
+SLOT_PLACEHOLDERS: dict[str, tuple[set[str], ...]] = {
+    "hourly": ({"slot"},),
+    "daily": _DAY,
+    "rolling": _DAY,
+    "weekly": ({"slot"}, {"yyyyww"}, {"yyyy", "ww"}),
+    "monthly": ({"slot"}, {"yyyymm"}, {"yyyy", "mm"}),
+    "yearly": ({"slot"}, {"yyyy"}),
+    "every": ({"slot"},),
+    "all_time": (set(),),
+}
+
+
+class KeyShape(NamedTuple):
+    """What the keys of a template look like, and one of them."""
+
+    pattern: re.Pattern[str]
+    example: str
+
+    @classmethod
+    def of(cls, template: str, period: str) -> KeyShape:
+        pattern, example, end = "", "", 0
+        for found in PLACEHOLDER.finditer(template):
+            constant = template[end : found.start()]
+            text, sample = _placeholder_text(found[1], period)
+            pattern, example, end = (
+                pattern + re.escape(constant) + text,
+                example + constant + sample,
+                found.end(),
+            )
+        return cls(re.compile(pattern + re.escape(template[end:])), example + template[end:])
+
+    def may_meet(self, other: KeyShape) -> bool:
+        """Whether some key could be of both."""
+        return bool(self.pattern.fullmatch(other.example) or other.pattern.fullmatch(self.example))
+
+
+_SLOT_TEXTS: dict[str, tuple[str, str]] = {
+    "hourly": (r"\d{4}-\d{2}-\d{2}T\d{2}b?", "2025-10-24T13"),
+    "daily": (r"\d{4}-\d{2}-\d{2}", "2025-10-24"),
+    "rolling": (r"\d{4}-\d{2}-\d{2}", "2025-10-24"),
+    "weekly": (r"\d{4}-w\d{2}", "2025-w43"),
+    "monthly": (r"\d{4}-\d{2}", "2025-10"),
+    "yearly": (r"\d{4}", "2025"),
+    "every": (r"-?\d+", "19750"),
+}
+
+
+def _placeholder_text(name: str, period: str) -> tuple[str, str]:
+    """A pattern of what stands for a placeholder, and an example."""
+    if name == "slot":
+        return _SLOT_TEXTS[period]
+    if name.startswith("group."):
+        return "[^:=,{}|]+", "x"  # what boards/keys.py leaves unescaped
+    if name in ("project", "board"):
+        return re.escape(f"{{{name}}}"), f"{{{name}}}"
+    return rf"\d{{{len(name)}}}", "1" * len(name)
+
+
+def _known_zone(name: str) -> str:
+    try:
+        ZoneInfo(name)
+    except (KeyError, ValueError, OSError) as error:
+        raise ValueError(f"{name!r} is not an IANA timezone; write it like 'America/Sao_Paulo'") from error
+    return name
+
+
+Timezone = Annotated[str, AfterValidator(_known_zone)]
+
+
+def _parse_keep(keep: object) -> object:
+    """A whole number of windows, or an ISO duration; one message for whatever else it is."""
+    if isinstance(keep, str):
+        try:
+            keep = _DURATION.validate_python(keep)
+        except ValidationError:
+            keep = None
+    if isinstance(keep, timedelta) and keep > timedelta(0):
+        return keep
+    if isinstance(keep, int) and not isinstance(keep, bool) and keep >= 1:
+        return keep
+    raise ValueError("is a number of windows from 1, or an ISO duration such as 'P30D'")
+
+
+_DURATION: TypeAdapter[timedelta] = TypeAdapter(timedelta)
+Keep = Annotated[
+    int | timedelta,
+    BeforeValidator(_parse_keep, json_schema_input_type=Annotated[int, Field(ge=1)] | timedelta),
+]
+
+
+class _Declared(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_timedelta="iso8601")
+
+
+class Window(_Declared):
+    """One period that the board is ranked over."""
+
+    period: Period
+    keep: Keep | None = Field(
+        default=None,
+        description="How many windows stay queryable, the current one included; or an ISO duration after "
+        "the window's end (P30D); null keeps all.",
+    )
+    name: Name | None = Field(
+        default=None, description="What `period=` asks for. Default: the period; rolling_7d; every_3600s."
+    )
+    sum_of: Name | None = Field(
+        default=None, description="The window whose entries this one sums: each day's entry, over a week."
+    )
+    days: Annotated[StrictInt, Field(ge=1, le=366)] | None = Field(
+        default=None, description="For `rolling`: how many days, today included."
+    )
+    seconds: Annotated[StrictInt, Field(ge=1, le=366 * 86_400)] | None = Field(
+        default=None, description="For `every`: the length of each window."
+    )
+
+    @property
+    def label(self) -> str:
+        """The name that `period=` asks for."""
+        if self.name:
+            return self.name
+        if self.period == "rolling":
+            return f"rolling_{self.days}d"
+        if self.period == "every":
+            return f"every_{self.seconds}s"
+        return self.period
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if (self.days is not None) != (self.period == "rolling"):
+            raise ValueError("`days` belongs to period 'rolling', and it needs one")
+        if (self.seconds is not None) != (self.period == "every"):
+            raise ValueError("`seconds` belongs to period 'every', and it needs one")
+        if self.period == "all_time" and self.keep is not None:
+            raise ValueError("an all_time window never ends, so it takes no `keep`")
+        if self.sum_of is not None and self.period not in SUMMABLE:
+            raise ValueError(f"a window of period {self.period!r} cannot sum another")
+        return self
+
+
+def _parse_bound(bound: object) -> object:
+    """A number that a double can hold, or come close to."""
+    if isinstance(bound, bool) or not isinstance(bound, int | float):
+        raise ValueError("must be a number")  # noqa: TRY004  # pydantic tells of ValueError only
+    try:
+        is_finite = math.isfinite(float(bound))
+    except OverflowError:
+        is_finite = False
+    if not is_finite:
+        raise ValueError("must be a finite number")
+    return bound
+
+
+Bound = Annotated[int | float, BeforeValidator(_parse_bound, json_schema_input_type=int | float)]
+
+
+class Limits(_Declared):
+    """Submissions outside these are refused."""
+
+    min: Bound | None = Field(default=None, description="The least score that is accepted.")
+    max: Bound | None = Field(default=None, description="The greatest score that is accepted.")
+    max_change: Annotated[Bound, Field(gt=0)] | None = Field(
+        default=None, description="How far one submission may move the entry in the board's first window."
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.min is not None and self.max is not None and self.min > self.max:
+            raise ValueError(f"min {self.min} is greater than max {self.max}")
+        return self
+
+    def __bool__(self) -> bool:
+        return self != Limits()
+
+
+class Snapshot(_Declared):
+    """One archived table: a window, whole or its top, at its end or every day."""
+
+    period: Name
+    top: Annotated[StrictInt, Field(ge=1)] | None = None
+    every: Literal["day"] | None = None
+
+
+class Archive(_Declared):
+    """What of the board outlives Valkey."""
+
+    snapshot: tuple[Snapshot, ...] = ()
+    journal: StrictBool = True
+
+
+class Elo(_Declared):
+    system: Literal["elo"]
+    k: Annotated[float, Field(gt=0)] = 32
+    initial: float = 1000
+
+
+class Glicko2(_Declared):
+    system: Literal["glicko2"]
+    initial: float = 1500
+    deviation: Annotated[float, Field(gt=0)] = 350
+    volatility: Annotated[float, Field(gt=0)] = 0.06
+    tau: Annotated[float, Field(gt=0)] = 0.5
+
+
+Rating = Annotated[Elo | Glicko2, Field(discriminator="system")]
+
+
+class BoardDefinition(_Declared):
+    """A board, as contract and documentation describe it; unknown fields are refused."""
+
+    aggregate: Aggregate = Field(default="best", description="What a new score does to an entry.")
+    allow_op: StrictBool = Field(default=False, description="Whether a submission may carry its own `op`.")
+    order: Literal["desc", "asc"] = Field(default="desc", description="`asc`: the smallest score is best.")
+    score: Literal["number", "int64"] = Field(default="number", description="A double, or a 64-bit integer.")
+    ties: Literal["shared", "earliest", "member"] = Field(
+        default="shared", description="Equal scores: rank 1-2-2-4; first to reach it; or member id ascending."
+    )
+    windows: tuple[Window, ...] = Field(default=(Window(period="all_time"),), min_length=1, max_length=32)
+    timezone: Timezone = Field(default="UTC", description="Where the board's days begin.")
+    timezone_by: Name | None = Field(
+        default=None, description="A group dimension whose values have their own zone, listed in `timezones`."
+    )
+    timezones: dict[str, Timezone] = Field(
+        default_factory=dict, description="For `timezone_by`: value -> zone; others use `timezone`."
+    )
+    groups: tuple[Annotated[tuple[Name, ...], Field(min_length=1, max_length=8)], ...] = Field(
+        default=(),
+        max_length=16,
+        description='Cuts ranked besides the whole: [["country"], ["region", "city"]].',
+    )
+    dense: StrictBool = Field(default=False, description="Keeps dense ranks (1-2-2-3) ready.")
+    feeds: tuple[Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,64}/[A-Za-z0-9._-]{1,64}$")], ...] = Field(
+        default=(), max_length=16, description="Boards `project/board` that receive every submission too."
+    )
+    lateness: timedelta = Field(default=timedelta(days=1), description="How old `at` may be.")
+    archive: Archive = Archive()
+    limits: Limits = Limits()
+    player_writes: StrictBool = Field(default=False, description="Whether players submit for themselves.")
+    shards: Annotated[StrictInt, Field(ge=1, le=256)] = Field(
+        default=1, description="Over how many hash slots the members are spread."
+    )
+    keys: dict[str, str] | None = Field(
+        default=None, description="Window name (or `name:dimension,dimension` for a group) -> key template."
+    )
+    rating: Rating | None = Field(default=None, description="Scores come from matches.")
+
+    @property
+    def dimensions(self) -> frozenset[str]:
+        """Every group dimension that a submission may name."""
+        return frozenset(name for group in self.groups for name in group)
+
+    def window(self, label: str) -> Window | None:
+        """The window that `period=label` asks for."""
+        return next((window for window in self.windows if window.label == label), None)
+
+    @field_validator("lateness")
+    @classmethod
+    def _lateness_is_not_negative(cls, lateness: timedelta) -> timedelta:
+        if lateness < timedelta(0):
+            raise ValueError("must not be negative")
+        return lateness
+
+    @field_validator("windows")
+    @classmethod
+    def _windows_agree(cls, windows: tuple[Window, ...]) -> tuple[Window, ...]:
+        by_label: dict[str, Window] = {}
+        for window in windows:
+            if window.label in by_label:
+                raise ValueError(f"two windows are called {window.label!r}; give one a `name`")
+            by_label[window.label] = window
+        for window in windows:
+            _check_sum(window, by_label)
+            if window.label in SUMMABLE.keys() | {"hourly"} and window.label != window.period:
+                raise ValueError(
+                    f"{window.label!r} is a period's own name; call the {window.period} window otherwise"
+                )
+            if window.label in RESERVED:
+                raise ValueError(f"{window.label!r} is a name that boards use themselves; choose another")
+        return windows
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.dense and self.shards > 1:
+            raise ValueError("dense: distinct scores cannot be counted across shards; use one shard")
+        self._check_groups()
+        self._check_scores()
+        self._check_keys()
+        return self
+
+    def _check_groups(self) -> None:
+        for group in self.groups:
+            if len(set(group)) != len(group):
+                raise ValueError(f"groups: {list(group)} names a dimension twice")
+        if len({frozenset(group) for group in self.groups}) != len(self.groups):
+            raise ValueError("groups: the same dimensions are listed twice")
+        if self.timezone_by is not None and self.timezone_by not in self.dimensions:
+            raise ValueError(f"timezone_by: {self.timezone_by!r} is not a dimension in `groups`")
+        if self.timezones and self.timezone_by is None:
+            raise ValueError("timezones: needs `timezone_by`, the dimension whose values these are")
+
+    def _check_scores(self) -> None:
+        if self.score == "int64":
+            for field in ("min", "max", "max_change"):
+                bound = getattr(self.limits, field)
+                if bound is not None and not (isinstance(bound, int) and INT64_MIN <= bound <= INT64_MAX):
+                    raise ValueError(f"limits.{field}: must be a 64-bit integer on an int64 board")
+        if self.rating is not None and self.score != "number":
+            raise ValueError("rating: ratings are fractional, so `score` must be 'number'")
+
+    def _check_keys(self) -> None:
+        if self.keys is None:
+            return
+        if self.shards > 1:
+            raise ValueError("keys: a board with shards spreads over many keys, so it takes no templates")
+        cuts = {",".join(group): group for group in self.groups}
+        shapes: dict[str, KeyShape] = {}
+        for target, template in self.keys.items():
+            label, _, cut = target.partition(":")
+            window = self.window(label)
+            if window is None:
+                raise ValueError(f"keys.{target}: the board has no window called {label!r}")
+            if cut and cut not in cuts:
+                raise ValueError(f"keys.{target}: {cut!r} is not one of the board's groups")
+            _check_template(target, template, window, cuts[cut] if cut else ())
+            shape = KeyShape.of(template, window.period)
+            for other, known in shapes.items():
+                if template == self.keys[other]:
+                    raise ValueError(f"keys.{target}: has the same template as {other!r}")
+                if shape.may_meet(known):
+                    raise ValueError(f"keys.{target}: can make the same key as {other!r}")
+            shapes[target] = shape
+
+
+def _check_sum(window: Window, by_label: dict[str, Window]) -> None:
+    if window.sum_of is None:
+        return
+    base = by_label.get(window.sum_of)
+    if base is None:
+        raise ValueError(f"{window.label!r} sums {window.sum_of!r}, which is not a window of the board")
+    if base.sum_of is not None or base.period == "rolling":
+        raise ValueError(f"{window.label!r} sums {window.sum_of!r}, which is itself derived")
+    tiles = base.period in SUMMABLE[window.period] and base is not window
+    if base.period == "every" and window.period == "every":
+        tiles = tiles and (window.seconds or 0) % (base.seconds or 1) == 0
+    if not tiles:
+        raise ValueError(f"{base.label!r} windows do not fit whole into {window.label!r} ones")
+
+
+def _check_template(target: str, template: str, window: Window, dimensions: tuple[str, ...]) -> None:
+    if not template or len(template) > 512:
+        raise ValueError(f"keys.{target}: a template has 1 to 512 characters")
+    names: list[str] = PLACEHOLDER.findall(template)
+    if re.search(r"[{}]", PLACEHOLDER.sub("", template)):
+        raise ValueError(f"keys.{target}: braces only enclose placeholders, such as {{slot}}")
+    telling = SLOT_PLACEHOLDERS[window.period]
+    allowed = {"project", "board", *set[str]().union(*telling), *(f"group.{name}" for name in dimensions)}
+    unknown = [name for name in names if name not in allowed]
+    if unknown:
+        known = ", ".join(sorted(allowed))
+        raise ValueError(f"keys.{target}: unknown placeholder {{{unknown[0]}}}; known here: {known}")
+    if not any(placeholders <= set(names) for placeholders in telling):
+        raise ValueError(f"keys.{target}: needs {{slot}}, or two windows would share a key")
+    missing = [name for name in dimensions if f"group.{name}" not in names]
+    if missing:
+        raise ValueError(f"keys.{target}: needs {{group.{missing[0]}}}, or groups would share a key")
+
+
+def parse_definition(fields: object) -> BoardDefinition:
+    """The definition that these fields declare; raises `InvalidInput` with every field that is wrong."""
+    try:
+        return BoardDefinition.model_validate(fields)
+    except ValidationError as error:
+        found = tuple(field_errors(error))
+        raise InvalidInput("; ".join(f"{each.field}: {each.detail}" for each in found), *found) from error
+
+
+def field_errors(error: ValidationError) -> Iterator[FieldError]:
+    """What pydantic found, in our words: the path as it is written in the input, and why."""
+    failed = {tuple(each["loc"]) for each in error.errors()}
+    for each in error.errors(include_url=False, include_context=False, include_input=False):
+        location = each["loc"]
+        is_echo = each["type"] == "too_short" and any(
+            len(other) > len(location) and other[: len(location)] == location for other in failed
+        )
+        if not is_echo:
+            yield FieldError(_path(location), each["msg"].removeprefix("Value error, "))
+
+
+def _path(location: tuple[int | str, ...]) -> str:
+    path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in location)
+    return path.removeprefix(".") or "definition"

@@ -1,0 +1,133 @@
+"""One call to one board: laid out for each shard, sent, and sent again where nothing had been written."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from laurels.boards.keys import WHOLE
+from laurels.boards.message import Parcel, lay_out
+from laurels.boards.shards import Position, SpreadWindow
+from laurels.boards.submission import check
+from laurels.errors import InvalidInput, Unavailable
+from laurels.valkey import functions
+from laurels.valkey.functions import DefinitionChanged, MetadataKept
+
+if TYPE_CHECKING:
+    from laurels.boards.board import Address, Board
+    from laurels.boards.catalog import Catalog
+    from laurels.boards.message import Message
+    from laurels.boards.submission import Checked
+    from laurels.clock import Clock
+    from laurels.valkey.client import Valkey
+
+REFUSALS: Final = {
+    "range": "the total would leave the range of the board's scores",
+    "max_change": "moves the entry by more than the board's max_change",
+}
+
+
+LaidOut = list[tuple[Parcel, "Message"]]
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of a call's submissions, by their place in the call."""
+
+    refused: dict[int, InvalidInput] = field(default_factory=dict)
+    reports: dict[int, functions.Report] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Submissions to one board that go out under one id."""
+
+    id: str
+    board: Board
+    parts: list[Checked]
+    report: bool
+
+
+class Courier:
+    """Delivers calls."""
+
+    def __init__(self, valkey: Valkey, catalog: Catalog, clock: Clock) -> None:
+        self._valkey = valkey
+        self._catalog = catalog
+        self._clock = clock
+
+    def lay_out(self, call: Call) -> LaidOut:
+        """The call for each shard that it concerns; all that can be done before it is sent."""
+        board, now = call.board, self._clock()
+        by_shard: dict[int, list[Checked]] = {}
+        if board.keys.shards == 1:
+            by_shard[0] = call.parts
+        else:
+            for checked in call.parts:
+                by_shard.setdefault(board.keys.shard_of(checked.member), []).append(checked)
+        parcels = [
+            Parcel(board, shard, call.id, now, parts, call.report) for shard, parts in by_shard.items()
+        ]
+        return [(parcel, self._message(parcel)) for parcel in parcels]
+
+    async def deliver(self, call: Call, laid_out: LaidOut | None = None) -> Outcome:
+        """Sends the call to all its shards at once."""
+        outcome = Outcome()
+        if call.parts:
+            await asyncio.gather(*(self._send(*each, outcome) for each in laid_out or self.lay_out(call)))
+        if call.report and call.board.keys.shards > 1:
+            await self._count_elsewhere(call, outcome)
+        return outcome
+
+    def _message(self, parcel: Parcel) -> Message:
+        return lay_out(parcel, metadata=self._catalog.has_metadata(parcel.board) or parcel.has_metadata())
+
+    async def _send(self, parcel: Parcel, message: Message, outcome: Outcome) -> None:
+        while True:
+            await self._catalog.register(parcel.board, parcel.shard, message.targets, parcel.now)
+            try:
+                reply = await functions.submit(self._valkey, message.keys, message.header, message.rest)
+                break
+            except MetadataKept:
+                self._catalog.note_metadata(parcel.board)
+            except DefinitionChanged as changed:
+                parcel = await self._checked_again(parcel, changed, outcome)
+            message = self._message(parcel)
+        for number, why in reply.refused.items():
+            if why in REFUSALS:
+                outcome.refused[parcel.parts[number].index] = InvalidInput.at("score", REFUSALS[why])
+        outcome.reports.update(zip((part.index for part in parcel.parts), reply.reports, strict=False))
+
+    async def _checked_again(self, parcel: Parcel, changed: DefinitionChanged, outcome: Outcome) -> Parcel:
+        """The parcel under the definition that is in force now; what that refuses is taken out."""
+        board = await self._catalog.refresh(parcel.board.ref, changed.known)
+        if board.keys.shards != parcel.board.keys.shards:
+            raise Unavailable(f"{board.ref} was just defined anew with other shards; try again")
+        now = self._clock()
+        good: list[Checked] = []
+        for part in parcel.parts:
+            try:
+                good.append(check(board, part.given, now, part.index))
+            except InvalidInput as error:
+                outcome.refused[part.index] = error
+        return Parcel(board, parcel.shard, parcel.call, now, good, parcel.report)
+
+    async def _count_elsewhere(self, call: Call, outcome: Outcome) -> None:
+        """A shard told the ranks within itself; the other shards add theirs."""
+        board = call.board
+        asked: dict[Address, list[tuple[int, str, Position]]] = {}
+        for part in call.parts:
+            report = outcome.reports.get(part.index)
+            address = board.touched(part.moment, self._clock(), WHOLE).reported
+            if report and address:
+                for rank, place in (("rank", report.place), ("previous_rank", report.previous_place)):
+                    if place:
+                        asked.setdefault(address, []).append((part.index, rank, Position(place, part.member)))
+        for address, questions in asked.items():
+            window = SpreadWindow(self._valkey, board, address)
+            counts = await window.better_elsewhere([position for _, _, position in questions])
+            for (index, rank, _), count in zip(questions, counts, strict=True):
+                report = outcome.reports[index]
+                within = report.rank if rank == "rank" else report.previous_rank
+                outcome.reports[index] = report._replace(**{rank: within + count})

@@ -1,0 +1,166 @@
+"""Every key that a board has in Valkey, and the hash tag that keeps them together.
+
+    lb:{project/board}:daily:2025-10-24              a window: entries
+    lb:{project/board}:daily:2025-10-24:country=BR   the same, of one group
+    …|positions |metadata |scores |counts            what a window keeps beside its entries
+    lb:{project/board}:board :journal :windows       of the board
+    lb:{project/board}:ids:20385 :calls:2935478      what was submitted lately
+    lb:{project/board}:cuts:daily|2025-10-24         the groups that a window has
+    lb:{project/board}:built:rolling_7d|2025-10-24   a rolling window that is complete
+
+A board with shards has each member in one of `{project/board/0}`, `{project/board/1}`, …
+Templates replace the window names; on a cluster their common prefix becomes the hash tag, and the board's
+other keys are `lb:{prefix}:project/board:…`, for two boards may have the same prefix.
+"""
+
+from __future__ import annotations
+
+import os.path
+import re
+import zlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import unquote_to_bytes
+
+from laurels.boards.definition import NAME_PATTERN, PLACEHOLDER, BoardDefinition
+from laurels.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_NAME = re.compile(NAME_PATTERN)
+# What has a meaning in keys or in `group=`, and control characters; the rest of UTF-8 stands as it is.
+_ESCAPES = {code: f"%{code:02X}" for code in (*range(32), 127, *map(ord, "%:=,{}|"))}
+
+
+@dataclass(frozen=True, slots=True)
+class BoardRef:
+    """Which board: `project/board`."""
+
+    project: str
+    board: str
+
+    def __str__(self) -> str:
+        return f"{self.project}/{self.board}"
+
+    @classmethod
+    def parse(cls, text: str) -> BoardRef:
+        project, slash, board = text.partition("/")
+        if not (project and slash and board) or "/" in board:
+            raise InvalidInput.at("board", f"write it as PROJECT/BOARD, not {text!r}")
+        for name in (project, board):
+            if not _NAME.fullmatch(name):
+                raise InvalidInput.at("board", f"{name!r} is not an id of 1 to 64 of A-Z a-z 0-9 - _ .")
+        return cls(project, board)
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """The whole board, or one group of it: `region=asia,city=tokyo`."""
+
+    dimensions: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return ",".join(
+            f"{name}={value.translate(_ESCAPES)}"
+            for name, value in zip(self.dimensions, self.values, strict=True)
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self.dimensions)
+
+    def value(self, dimension: str) -> str | None:
+        """What this cut says of a dimension."""
+        return dict(zip(self.dimensions, self.values, strict=True)).get(dimension)
+
+
+WHOLE = Cut()
+
+
+def parse_cut(text: str | None, definition: BoardDefinition) -> Cut:
+    """The group that `group=` asks for: `country=BR`; escapes such as %2C stand for what would mislead."""
+    if not text:
+        return WHOLE
+    asked: dict[str, str] = {}
+    for part in text.split(","):
+        name, equals, value = part.partition("=")
+        if not equals or name in asked:
+            raise InvalidInput.at(
+                "group", f"write it like country=BR or region=asia,city=tokyo, not {text!r}"
+            )
+        try:
+            asked[name] = unquote_to_bytes(value).decode()
+        except UnicodeError as error:
+            raise InvalidInput.at("group", f"{value!r} is not UTF-8") from error
+    for dimensions in definition.groups:
+        if set(dimensions) == asked.keys():
+            return Cut(dimensions, tuple(asked[name] for name in dimensions))
+    known = "; ".join(",".join(group) for group in definition.groups) or "none"
+    raise InvalidInput.at("group", f"the board is not ranked by {','.join(asked)}; its groups: {known}")
+
+
+class KeySpace:
+    """The keys of one board. `cluster` decides only how templates are tagged."""
+
+    def __init__(self, ref: BoardRef, definition: BoardDefinition, *, cluster: bool) -> None:
+        self.shards = definition.shards
+        self._exact = definition.score == "int64" or definition.ties != "shared"
+        self._dense = definition.dense
+        self._templates = {
+            target: template.replace("{project}", ref.project).replace("{board}", ref.board)
+            for target, template in (definition.keys or {}).items()
+        }
+        self._tag_length = 0
+        tag, within = str(ref), ""
+        if self._templates and cluster:
+            prefix = self._common_prefix()
+            self._tag_length, tag, within = len(prefix), prefix, f":{ref}"
+            if len(definition.windows) > sum(":" not in target for target in self._templates):
+                raise InvalidInput.at("keys", "on a cluster, either every window has a template or none has")
+        tags = [tag] if self.shards == 1 else [f"{tag}/{shard}" for shard in range(self.shards)]
+        self._own = [f"lb:{{{each}}}{within}" for each in tags]
+
+    def _common_prefix(self) -> str:
+        constants = [PLACEHOLDER.split(template, maxsplit=1)[0] for template in self._templates.values()]
+        prefix = os.path.commonprefix(constants).rstrip(":-_./|")  # noqa: RUF071  # characters, not paths
+        if not prefix:
+            raise InvalidInput.at(
+                "keys", "on a cluster, the templates need a common beginning: it is the hash tag"
+            )
+        return prefix
+
+    def shard_of(self, member: bytes) -> int:
+        return zlib.crc32(member) % self.shards if self.shards > 1 else 0
+
+    def of_board(self, shard: int, name: str) -> str:
+        """`board`, `journal`, `windows`, `ids:…`, `calls:…`, `cuts:…`, `built:…`."""
+        return f"{self._own[shard]}:{name}"
+
+    def window(self, shard: int, label: str, placeholders: Mapping[str, str], cut: Cut = WHOLE) -> str:
+        """The sorted set of one window, whole or of a group."""
+        target = f"{label}:{','.join(cut.dimensions)}" if cut else label
+        template = self._templates.get(target)
+        suffix = ""
+        if template is None:
+            template, suffix = self._templates.get(label), f":{cut}" if cut else ""
+        if template is None:
+            slot = placeholders.get("slot", "")
+            return f"{self._own[shard]}:{label}{':' if slot else ''}{slot}{suffix}"
+        values = {**placeholders}
+        for name, value in zip(cut.dimensions, cut.values, strict=True):
+            values[f"group.{name}"] = value.translate(_ESCAPES)
+        key = PLACEHOLDER.sub(lambda found: values[found[1]], template) + suffix
+        length = self._tag_length
+        return f"{{{key[:length]}}}{key[length:]}" if length else key
+
+    def parts(self, window: str, *, metadata: bool) -> tuple[str, ...]:
+        """All keys of a window, in the order that the functions expect them."""
+        parts = [window]
+        if self._exact:
+            parts.append(f"{window}|positions")
+        if metadata:
+            parts.append(f"{window}|metadata")
+        if self._dense:
+            parts += [f"{window}|scores", f"{window}|counts"]
+        return tuple(parts)

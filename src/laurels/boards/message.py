@@ -1,0 +1,184 @@
+"""How submissions are laid out for `laurels_submit`: which windows, which of them, in what order. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from laurels.boards.ordering import pack_int64
+from laurels.valkey.functions import SubmitHeader, TargetHeader, shape_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from laurels.boards.board import Address, Board, Target, Touched
+    from laurels.boards.submission import Checked
+    from laurels.boards.windows import Moment
+    from laurels.valkey.client import Value
+
+DAY: Final = 86_400_000_000
+CALL_BUCKET: Final = 600_000_000
+
+_encode_journal = msgspec.msgpack.Encoder().encode
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One call: its keys, its header, and what follows it; and the windows that it writes."""
+
+    keys: list[str]
+    header: SubmitHeader
+    rest: list[Value]
+    targets: list[Target]
+
+
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """Submissions that go to one shard of a board in one call, each with its place in that call."""
+
+    board: Board
+    shard: int
+    call: str
+    now: Moment
+    parts: list[Checked]
+    report: bool
+
+    def has_metadata(self) -> bool:
+        return any(checked.metadata for checked in self.parts)
+
+
+def lay_out(parcel: Parcel, *, metadata: bool) -> Message:
+    """The call for a parcel. `metadata`: whether the board's entries may have some."""
+    board = parcel.board
+    chosen, reported = _choose(parcel)
+    windows: dict[Address, int] = {}
+    for target in chosen:
+        windows.setdefault(target.address, len(windows) + 1)
+    for target in chosen:
+        for day in target.days:
+            windows.setdefault(day, len(windows) + 1)
+    count = len(parcel.parts)
+    definition = board.definition
+    submissions, report = parcel.parts, parcel.report
+    needs_first = report or bool(definition.limits.max_change)
+    has_ids = any(checked.id for checked in submissions)
+    has_ops = any(checked.op for checked in submissions)
+    header = SubmitHeader(
+        shape=shape_of(board.ordering, dense=definition.dense, metadata=metadata),
+        version=board.version,
+        aggregate=definition.aggregate,
+        count=count,
+        fast=int(not (report or metadata or has_ops or not board.is_fast)),
+        report=int(report),
+        journal=int(definition.archive.journal),
+        call=parcel.call,
+        ids=[checked.id for checked in submissions] if has_ids else [],
+        calls=[checked.made_by for checked in submissions] if has_ids else [],
+        ops=[checked.op for checked in submissions] if has_ops else [],
+        metadata=[checked.metadata for checked in submissions] if metadata else [],
+        first=[windows[address] if address else 0 for address in reported] if needs_first else [],
+        max_change=_max_change(board),
+        targets=[
+            TargetHeader(
+                window=windows[target.address],
+                chosen=0 if len(numbers) == count else sorted(numbers),
+                seconds=target.seconds_to_live(parcel.now),
+                how=target.pane.how,
+                base=windows[target.base] if target.base else 0,
+                days=[windows[day] for day in target.days],
+                op=board.fold_op(target.pane),
+            )
+            for target, numbers in chosen.items()
+        ],
+    )
+    return Message(
+        keys=[*_board_keys(parcel), *_window_keys(parcel, windows, metadata=metadata)],
+        header=header,
+        rest=_rest(parcel),
+        targets=list(chosen),
+    )
+
+
+def _choose(parcel: Parcel) -> tuple[dict[Target, list[int]], list[Address | None]]:
+    """Which submissions touch which window, each window after those that it is computed from.
+
+    A sum stands once for each window that it follows: those of Monday move the week by Monday's change.
+    """
+    together: dict[Touched, list[int]] = {}
+    reported: list[Address | None] = []
+    touch, now = parcel.board.touched, parcel.now
+    moment, cuts, alike, own = None, (), list[list[int]](), None
+    for number, checked in enumerate(parcel.parts, 1):
+        if checked.moment != moment or checked.cuts is not cuts:
+            moment, cuts = checked.moment, checked.cuts
+            touched = [touch(moment, now, cut) for cut in cuts]
+            alike = [together.setdefault(each, []) for each in touched]
+            own = touched[0].reported  # the whole board is the first cut
+        for numbers in alike:
+            numbers.append(number)
+        reported.append(own)
+    firsts: dict[tuple[Address, Address | None], Target] = {}
+    chosen: dict[Target, list[int]] = {}
+    for touched, numbers in together.items():
+        for target in touched.targets:
+            first = firsts.setdefault((target.address, target.base), target)
+            chosen.setdefault(first, []).extend(numbers)
+    return dict(sorted(chosen.items(), key=lambda each: each[0].pane.how != "direct")), reported
+
+
+def _board_keys(parcel: Parcel) -> Iterable[str]:
+    day, bucket = parcel.now // DAY, parcel.now // CALL_BUCKET
+    names = ("board", "journal", f"ids:{day}", f"ids:{day - 1}", f"calls:{bucket}", f"calls:{bucket - 1}")
+    return (parcel.board.keys.of_board(parcel.shard, name) for name in names)
+
+
+def _window_keys(parcel: Parcel, windows: Iterable[Address], *, metadata: bool) -> Iterable[str]:
+    board = parcel.board
+    for address in windows:
+        yield from board.keys.parts(board.window_key(parcel.shard, address), metadata=metadata)
+
+
+def _rest(parcel: Parcel) -> list[Value]:
+    ordering, submissions = parcel.board.ordering, parcel.parts
+    moments = b"".join(pack_int64(checked.moment) for checked in submissions) if ordering.timed else b""
+    rest: list[Value] = [journal_entry(parcel), moments]
+    place = ordering.score_place
+    for checked in submissions:
+        rest.append(place(checked.score))
+        rest.append(checked.member)
+    return rest
+
+
+def journal_entry(parcel: Parcel) -> bytes:
+    """All that replaying the call needs."""
+    if not parcel.board.definition.archive.journal:
+        return b""
+    return _encode_journal(
+        (
+            "submit",
+            parcel.call,
+            parcel.now,
+            [
+                (
+                    each.index,
+                    each.id,
+                    each.member,
+                    each.score,
+                    each.moment,
+                    each.groups,
+                    each.op,
+                    each.metadata,
+                )
+                for each in parcel.parts
+            ],
+        )
+    )
+
+
+def _max_change(board: Board) -> float | tuple[int, int]:
+    limit = board.definition.limits.max_change
+    if limit is None:
+        return 0
+    return divmod(int(limit), 2**32) if board.ordering.int64 else float(limit)

@@ -1,0 +1,440 @@
+"""The way out: pages, standings, neighbourhoods, friends, percentiles and distributions of any window.
+
+Ranks count from 1. Of one entry a board can tell
+- its rank: 1 + how many are strictly better (1-2-2-4); unique where the board breaks ties;
+- its ordinal: its place in the list (1-2-3-4);
+- its dense rank: 1 + how many distinct scores are better (1-2-2-3), where the board keeps them ready;
+- its percentile: the share of entries that it is better than or equal to, itself included.
+Each is a count that Valkey answers in O(log n).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime  # noqa: TC003  # msgspec reads the annotations
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+
+import msgspec
+
+from laurels.boards.board import Address
+from laurels.boards.cursor import Cursor, Direction, read_cursor, write_cursor
+from laurels.boards.keys import parse_cut
+from laurels.boards.shards import Position, SpreadWindow
+from laurels.boards.submission import check_member
+from laurels.errors import InvalidInput, NotFound, StaleCursor
+from laurels.valkey.functions import DefinitionChanged
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from laurels.boards.board import Board, Pane
+    from laurels.boards.catalog import Catalog
+    from laurels.boards.keys import BoardRef
+    from laurels.boards.ordering import Score
+    from laurels.boards.rolling import Rolling
+    from laurels.boards.windows import Slot
+    from laurels.clock import Clock
+    from laurels.valkey.client import Valkey
+    from laurels.valkey.functions import PageReply
+
+PAGE_LIMIT: Final = 1000
+AMONG_LIMIT: Final = 1000
+AROUND_LIMIT: Final = 500
+BUCKET_LIMIT: Final = 1000
+SHARE_DIGITS: Final = 6
+
+Start = Literal["top", "bottom"]
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Which window a question is about: the board's first, its current slot and everybody, unless said."""
+
+    period: str | None = None
+    slot: str | None = None
+    group: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Which entries of a window: `limit` of them, from an end, behind a cursor, or from a rank on."""
+
+    limit: int = 100
+    start: Start = "top"
+    cursor: str | None = None
+    rank: int | None = None
+    change: bool = False
+
+    def check(self) -> None:
+        _check_bound("limit", self.limit, 1, PAGE_LIMIT)
+        if self.rank is not None:
+            _check_bound("rank", self.rank, 1, 2**53)
+            if self.cursor is not None or self.start == "bottom":
+                raise InvalidInput.at("rank", "jumps from the top, so it goes with neither cursor nor bottom")
+
+
+class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One line of a page. `change`: ranks gained since the window before; None for who was not in it."""
+
+    rank: int
+    member: str
+    score: int | float
+    change: int | msgspec.UnsetType | None = msgspec.UNSET
+    metadata: dict[str, Any] | None = None
+
+
+class WindowInfo(msgspec.Struct, frozen=True):
+    """One window: when it is, and how many entries it has."""
+
+    period: str
+    slot: str
+    starts_at: datetime | None
+    ends_at: datetime | None
+    entries: int
+
+
+class Page(msgspec.Struct, frozen=True):
+    """A stretch of a window, and the cursors to what lies before and behind it."""
+
+    project: str
+    board: str
+    period: str
+    slot: str
+    starts_at: datetime | None
+    ends_at: datetime | None
+    next_reset_at: datetime | None
+    total: int
+    entries: list[Entry]
+    next: str | None
+    previous: str | None
+
+
+class Standing(msgspec.Struct, frozen=True, omit_defaults=True):
+    member: str
+    score: int | float
+    rank: int
+    ordinal: int
+    percentile: float
+    total: int
+    dense_rank: int | msgspec.UnsetType = msgspec.UNSET
+    metadata: dict[str, Any] | None = None
+
+
+class Friend(msgspec.Struct, frozen=True):
+    """A member ranked among some others; `board_rank` is its rank among all."""
+
+    rank: int
+    member: str
+    score: int | float
+    board_rank: int
+
+
+class Among(msgspec.Struct, frozen=True):
+    """Some members ranked among themselves, and those of them who have no entry."""
+
+    total: int
+    entries: list[Friend]
+    absent: list[str]
+
+
+class Percentile(msgspec.Struct, frozen=True):
+    percentile: float
+    score: int | float
+    total: int
+
+
+class Bucket(msgspec.Struct, frozen=True):
+    """Entries with a score from `low` up to `high`; in the last bucket, `high` included."""
+
+    low: int | float
+    high: int | float
+    count: int
+
+
+class Distribution(msgspec.Struct, frozen=True):
+    total: int
+    buckets: list[Bucket]
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """A window that was asked for, found."""
+
+    board: Board
+    pane: Pane
+    slot: Slot
+    address: Address
+    window: SpreadWindow
+
+
+class Reader:
+    """Answers questions about the boards that it finds in the catalog."""
+
+    def __init__(self, valkey: Valkey, catalog: Catalog, rolling: Rolling, clock: Clock) -> None:
+        self._valkey = valkey
+        self._catalog = catalog
+        self._rolling = rolling
+        self._clock = clock
+
+    async def page(
+        self,
+        ref: BoardRef,
+        where: Where,
+        stretch: Stretch,
+    ) -> Page:
+        """Entries from the top or the bottom, behind a cursor, or from a rank on."""
+        stretch.check()
+        limit, rank = stretch.limit, stretch.rank
+
+        async def ask(board: Board) -> Page:
+            if stretch.cursor is None:
+                view = await self._view(board, where)
+                if rank is not None:
+                    reply = await view.window.from_start(rank - 1, limit)
+                elif stretch.start == "top":
+                    reply = await view.window.from_start(0, limit)
+                else:
+                    reply = await view.window.from_end(0, limit)
+                return await self._page_of(view, reply, stretch.start, change=stretch.change)
+            found = read_cursor(board, stretch.cursor)
+            view = await self._view(board, _agreed(board, found, where))
+            go = view.window.after if found.direction == "after" else view.window.before
+            return await self._page_of(
+                view, await go(found.position, limit), found.start, change=stretch.change
+            )
+
+        return await self._asked(ref, ask)
+
+    async def standing(self, ref: BoardRef, where: Where, member: str) -> Standing:
+        """Where one member stands; raises `NotFound` when it has no entry."""
+        encoded = check_member(member)
+
+        async def ask(board: Board) -> Standing:
+            view = await self._view(board, where)
+            total, (stood,) = await view.window.standing((encoded,))
+            if stood is None:
+                raise NotFound(f"{ref}: {member!r} has no entry in {_named(view)}")
+            return Standing(
+                member=member,
+                score=board.ordering.parse_place(stood.place)[0],
+                rank=stood.better + 1,
+                ordinal=stood.before + 1,
+                percentile=(total - stood.better) / total,
+                total=total,
+                dense_rank=stood.distinct_better + 1 if board.definition.dense else msgspec.UNSET,
+                metadata=_metadata(stood.metadata),
+            )
+
+        return await self._asked(ref, ask)
+
+    async def around(self, ref: BoardRef, where: Where, member: str, above: int = 5, below: int = 5) -> Page:
+        """A member with those just above and below it."""
+        encoded = check_member(member)
+        _check_bound("above", above, 0, AROUND_LIMIT)
+        _check_bound("below", below, 0, AROUND_LIMIT)
+
+        async def ask(board: Board) -> Page:
+            view = await self._view(board, where)
+            reply = await view.window.around(encoded, above, below)
+            if reply is None:
+                raise NotFound(f"{ref}: {member!r} has no entry in {_named(view)}")
+            return await self._page_of(view, reply, "top", change=False)
+
+        return await self._asked(ref, ask)
+
+    async def among(self, ref: BoardRef, where: Where, members: Sequence[str]) -> Among:
+        """These members ranked among themselves, each with its rank among all."""
+        if len(members) > AMONG_LIMIT:
+            raise InvalidInput.at("members", f"must be at most {AMONG_LIMIT}, not {len(members)}")
+        distinct = {check_member(member): member for member in members}
+
+        async def ask(board: Board) -> Among:
+            view = await self._view(board, where)
+            _, found = await view.window.standing(list(distinct))
+            ordering = board.ordering
+            present = [(encoded, stood) for encoded, stood in zip(distinct, found, strict=True) if stood]
+            present.sort(key=lambda each: each[1].before)
+            friends: list[Friend] = []
+            for index, (encoded, stood) in enumerate(present):
+                score = ordering.parse_place(stood.place)[0]
+                shares = bool(friends) and not ordering.unique and friends[-1].score == score
+                rank = friends[-1].rank if shares else index + 1
+                friends.append(Friend(rank, distinct[encoded], score, stood.better + 1))
+            absent = [member for member, stood in zip(distinct.values(), found, strict=True) if stood is None]
+            return Among(len(friends), friends, absent)
+
+        return await self._asked(ref, ask)
+
+    async def percentile(self, ref: BoardRef, where: Where, share: float | str) -> Percentile:
+        """The score that this share of the entries are no better than; at 1 the best, at 0 the worst."""
+        numerator, denominator = _parse_share(share)
+
+        async def ask(board: Board) -> Percentile:
+            view = await self._view(board, where)
+            reply = await view.window.at_share(numerator, denominator)
+            if not reply.entries:
+                raise NotFound(f"{ref}: nobody has an entry in {_named(view)}")
+            score = board.ordering.parse_place(reply.entries[0].place)[0]
+            return Percentile(numerator / denominator, score, reply.total)
+
+        return await self._asked(ref, ask)
+
+    async def distribution(self, ref: BoardRef, where: Where, buckets: int = 20) -> Distribution:
+        """How many entries have which scores, in buckets of equal width."""
+        _check_bound("buckets", buckets, 1, BUCKET_LIMIT)
+
+        async def ask(board: Board) -> Distribution:
+            view = await self._view(board, where)
+            ends = [await view.window.from_start(0, 1), await view.window.from_end(0, 1)]
+            if not all(reply.entries for reply in ends):
+                return Distribution(0, [])
+            ordering = board.ordering
+            low, high = sorted(ordering.parse_place(reply.entries[0].place)[0] for reply in ends)
+            edges = _edges(low, high, buckets, whole=ordering.int64)
+            positions = [Position(*ordering.edge(edge)) for edge in edges[1:-1]]
+            total, counted = await view.window.count(positions)
+            below = [0, *(_below(board, total, each.before) for each in counted), total]
+            return Distribution(
+                total,
+                [Bucket(edges[i], edges[i + 1], below[i + 1] - below[i]) for i in range(len(edges) - 1)],
+            )
+
+        return await self._asked(ref, ask)
+
+    async def _asked(self, ref: BoardRef, ask: Callable[[Board], Awaitable[Answer]]) -> Answer:
+        """The answer under the definition that is in force."""
+        board = await self._catalog.board(ref)
+        while True:
+            try:
+                return await ask(board)
+            except DefinitionChanged as changed:
+                board = await self._catalog.refresh(ref, changed.known)
+
+    async def _view(self, board: Board, where: Where) -> _View:
+        now = self._clock()
+        cut = parse_cut(where.group, board.definition)
+        pane = board.pane(where.period, cut)
+        slot = board.slot(pane, where.slot, now)
+        if pane.how == "fold":
+            await self._rolling.ensure(board, pane, slot)
+            self._rolling.prepare(board, now)
+        address = Address(pane.label, slot.text, cut)
+        return _View(board, pane, slot, address, SpreadWindow(self._valkey, board, address))
+
+    async def _page_of(self, view: _View, reply: PageReply, start: Start, *, change: bool) -> Page:
+        entries = _entries(view.board, reply)
+        if change and entries:
+            ranks_before = await self._ranks_before(view, [listed.member for listed in reply.entries])
+            entries = [
+                msgspec.structs.replace(entry, change=None if before is None else before - entry.rank)
+                for entry, before in zip(entries, ranks_before, strict=True)
+            ]
+        last = reply.first + len(reply.entries)
+        back = self._cursor(view, reply, start, "before") if reply.first > 0 and reply.entries else None
+        ahead = self._cursor(view, reply, start, "after") if last < reply.total and reply.entries else None
+        if start == "bottom":
+            entries.reverse()
+            back, ahead = ahead, back
+        return Page(
+            project=view.board.ref.project,
+            board=view.board.ref.board,
+            period=view.pane.label,
+            slot=view.slot.text,
+            starts_at=view.slot.starts_at,
+            ends_at=view.slot.ends_at,
+            next_reset_at=view.pane.calendar.at(self._clock()).ends_at,
+            total=reply.total,
+            entries=entries,
+            next=ahead,
+            previous=back,
+        )
+
+    def _cursor(self, view: _View, reply: PageReply, start: Start, direction: Direction) -> str:
+        edge = reply.entries[-1 if direction == "after" else 0]
+        return write_cursor(view.board, view.address, start, direction, Position(edge.place, edge.member))
+
+    async def _ranks_before(self, view: _View, members: list[bytes]) -> list[int | None]:
+        """Each member's rank in the window before; None for who was not in it, or when it is not kept."""
+        earlier = view.pane.calendar.previous(view.slot)
+        if earlier is None:
+            return [None] * len(members)
+        try:
+            before = await self._view(
+                view.board, Where(view.address.label, earlier.text, str(view.address.cut))
+            )
+        except NotFound:
+            return [None] * len(members)
+        _, found = await before.window.standing(members)
+        return [stood.better + 1 if stood else None for stood in found]
+
+
+def _check_bound(field: str, value: int, least: int, greatest: int) -> None:
+    if not least <= value <= greatest:
+        raise InvalidInput.at(field, f"must lie within {least} and {greatest}, not {value}")
+
+
+def _agreed(board: Board, cursor: Cursor, where: Where) -> Where:
+    """The cursor's own window, unless the question names another."""
+    group = None if where.group is None else str(parse_cut(where.group, board.definition))
+    for name, asked, own in (
+        ("period", where.period, cursor.label),
+        ("slot", where.slot, cursor.slot),
+        ("group", group, cursor.cut),
+    ):
+        if asked is not None and asked != own:
+            raise StaleCursor.at(
+                "cursor", f"belongs to {name} {own!r}, not {asked!r}; begin again without it"
+            )
+    return Where(cursor.label, cursor.slot, cursor.cut)
+
+
+def _entries(board: Board, reply: PageReply) -> list[Entry]:
+    entries: list[Entry] = []
+    parse, unique = board.ordering.parse_place, board.ordering.unique
+    rank, previous = reply.better + 1, None
+    for index, listed in enumerate(reply.entries, reply.first + 1):
+        score = parse(listed.place)[0]
+        if unique or (previous is not None and score != previous):
+            rank = index
+        previous = score
+        entries.append(Entry(rank, listed.member.decode(), score, metadata=_metadata(listed.metadata)))
+    return entries
+
+
+def _metadata(encoded: bytes) -> dict[str, Any] | None:
+    return msgspec.json.decode(encoded) if encoded else None
+
+
+def _named(view: _View) -> str:
+    group = f" of {view.address.cut}" if view.address.cut else ""
+    return f"the {view.pane.label} window {view.slot.text}".rstrip() + group
+
+
+def _parse_share(share: float | str) -> tuple[int, int]:
+    try:
+        exact = Decimal(str(share))
+    except InvalidOperation as error:
+        raise InvalidInput.at("p", f"must be a number from 0 to 1, not {share!r}") from error
+    if not exact.is_finite() or not 0 <= exact <= 1:
+        raise InvalidInput.at("p", f"must lie within 0 and 1, not {share}")
+    scaled = exact * 10**SHARE_DIGITS
+    if scaled != scaled.to_integral_value():
+        raise InvalidInput.at("p", f"has at most {SHARE_DIGITS} digits behind the point")
+    return int(scaled), 10**SHARE_DIGITS
+
+
+def _edges(low: Score, high: Score, buckets: int, *, whole: bool) -> list[Score]:
+    """The bounds of buckets of equal width, each once."""
+    if low == high:
+        return [low, high]
+    if whole:
+        span = int(high) - int(low)
+        return sorted({int(low) + span * i // buckets for i in range(buckets + 1)})
+    return sorted({low, high, *(low * (1 - i / buckets) + high * (i / buckets) for i in range(1, buckets))})
+
+
+def _below(board: Board, total: int, before: int) -> int:
+    """How many entries have a lower score than an edge, from how many are listed before it."""
+    return total - before if board.ordering.descending else before

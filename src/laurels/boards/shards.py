@@ -1,0 +1,212 @@
+"""A window spread over shards, answering as one.
+
+With one shard, every question is one call. With several, a rank is the sum of each shard's count, and a
+page the merge of each shard's page; all shards are asked at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from laurels.valkey import functions
+from laurels.valkey.functions import By, Counted, Listed, PageHeader, PageReply, ReadHeader, Stood, shape_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from laurels.boards.board import Address, Board
+    from laurels.boards.ordering import Score
+    from laurels.valkey.client import Valkey, Value
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where an entry stands in its board's order: enough to find it, or what follows it."""
+
+    place: bytes
+    member: bytes
+
+
+class SpreadWindow:
+    """One window of a board. Indexes and counts begin at 0, with the best entry."""
+
+    def __init__(self, valkey: Valkey, board: Board, address: Address) -> None:
+        self._valkey = valkey
+        self._board = board
+        self._shape = shape_of(board.ordering, dense=board.definition.dense, metadata=True)
+        self._header = ReadHeader(self._shape, board.version)
+        self._keys = [
+            (
+                board.keys.of_board(shard, "board"),
+                *board.keys.parts(board.window_key(shard, address), metadata=True),
+            )
+            for shard in range(board.keys.shards)
+        ]
+
+    async def total(self) -> int:
+        return sum(total for total, _ in await self._counts(()))
+
+    async def standing(self, members: Sequence[bytes]) -> tuple[int, list[Stood | None]]:
+        """How many entries there are, and where each of these members stands."""
+        if len(self._keys) == 1:
+            return await functions.standing(self._valkey, self._keys[0], self._header, members)
+        by_shard: list[list[bytes]] = [[] for _ in self._keys]
+        for member in members:
+            by_shard[self._board.keys.shard_of(member)].append(member)
+        answers = await asyncio.gather(
+            *(
+                functions.standing(self._valkey, keys, self._header, own)
+                for keys, own in zip(self._keys, by_shard, strict=True)
+            )
+        )
+        found: dict[bytes, Stood] = {}
+        for own, (_, stood) in zip(by_shard, answers, strict=True):
+            found.update((member, each) for member, each in zip(own, stood, strict=True) if each)
+        counted = await self.count([Position(stood.place, member) for member, stood in found.items()])
+        for member, (better, before) in zip(found, counted[1], strict=True):
+            found[member] = found[member]._replace(better=better, before=before)
+        return counted[0], [found.get(member) for member in members]
+
+    async def count(self, positions: Sequence[Position]) -> tuple[int, list[Counted]]:
+        """How many entries there are, and where entries at these positions would stand."""
+        answers = await self._counts(positions)
+        counts = zip(*(counted for _, counted in answers), strict=True)
+        sums = [Counted(*(sum(each) for each in zip(*of_shards, strict=True))) for of_shards in counts]
+        return sum(total for total, _ in answers), sums
+
+    async def better_elsewhere(self, positions: Sequence[Position]) -> list[int]:
+        """For each position, how many entries are better in the shards that its member is not in."""
+        counts = await self._counts(positions)
+        own = [self._board.keys.shard_of(position.member) for position in positions]
+        return [
+            sum(counted[index].better for shard, (_, counted) in enumerate(counts) if shard != own[index])
+            for index in range(len(positions))
+        ]
+
+    async def from_start(self, offset: int, limit: int) -> PageReply:
+        """Entries from an index on."""
+        if len(self._keys) == 1:
+            return await self._ask(self._page("start", offset=offset, limit=limit))
+        return await self._forward(await self._offsets(offset), limit)
+
+    async def from_end(self, offset: int, limit: int) -> PageReply:
+        """Entries up to that many from the end."""
+        if len(self._keys) == 1:
+            return await self._ask(self._page("end", offset=offset, limit=limit))
+        total = await self.total()
+        first = max(0, total - offset - limit)
+        return await self.from_start(first, max(0, total - offset - first))
+
+    async def after(self, position: Position, limit: int) -> PageReply:
+        """Entries behind a position, whether or not an entry is still there."""
+        if len(self._keys) == 1:
+            return await self._ask(self._page("after", limit=limit), position.place, position.member)
+        behind = [reply.first for reply in await self._ask_all("after", position)]
+        return await self._forward(behind, limit)
+
+    async def before(self, position: Position, limit: int) -> PageReply:
+        """Entries in front of a position."""
+        if len(self._keys) == 1:
+            return await self._ask(self._page("before", limit=limit), position.place, position.member)
+        _, (counted,) = await self.count((position,))
+        first = max(0, counted.before - limit)
+        return await self.from_start(first, counted.before - first)
+
+    async def around(self, member: bytes, above: int, below: int) -> PageReply | None:
+        """A member's neighbourhood; None when it has no entry."""
+        if len(self._keys) == 1:
+            header = self._page("member")
+            header.above, header.below = above, below
+            return await functions.page(self._valkey, self._keys[0], header, (member,))
+        _, (stood,) = await self.standing((member,))
+        if stood is None:
+            return None
+        first = max(0, stood.before - above)
+        return await self.from_start(first, stood.before - first + 1 + below)
+
+    async def at_share(self, numerator: int, denominator: int) -> PageReply:
+        """The one entry that this share of the entries are no better than."""
+        if len(self._keys) == 1:
+            header = self._page("share")
+            header.share = (numerator, denominator)
+            return await self._ask(header)
+        total = await self.total()
+        no_better = max(1, -(-numerator * total // denominator))
+        return await self.from_start(max(0, total - no_better), 1)
+
+    def _page(self, by: By, *, limit: int = 0, offset: int = 0) -> PageHeader:
+        return PageHeader(self._shape, self._board.version, by, limit, offset)
+
+    async def _ask(self, header: PageHeader, *rest: Value, shard: int = 0) -> PageReply:
+        reply = await functions.page(self._valkey, self._keys[shard], header, rest)
+        if reply is None:
+            raise AssertionError("only a question by member can find nothing")
+        return reply
+
+    async def _ask_all(self, by: By, position: Position) -> list[PageReply]:
+        """Where each shard would go on from a position."""
+        header = self._page(by)
+        return await asyncio.gather(
+            *(
+                self._ask(header, position.place, position.member, shard=shard)
+                for shard in range(len(self._keys))
+            )
+        )
+
+    async def _forward(self, offsets: Sequence[int], limit: int) -> PageReply:
+        """The merge of what follows each shard's offset."""
+        replies = await asyncio.gather(
+            *(
+                self._ask(self._page("start", offset=offset, limit=limit), shard=shard)
+                for shard, offset in enumerate(offsets)
+            )
+        )
+        ordering = self._board.ordering
+
+        def order(listed: Listed) -> tuple[Score, int, bytes]:
+            return ordering.sort_key(*ordering.parse_place(listed.place), listed.member)
+
+        merged = heapq.merge(*(reply.entries for reply in replies), key=order, reverse=ordering.reverse)
+        entries = list(islice(merged, limit))
+        total, first = sum(reply.total for reply in replies), sum(offsets)
+        better = first
+        if entries and not ordering.unique:
+            _, (counted,) = await self.count((Position(entries[0].place, entries[0].member),))
+            better = counted.better
+        return PageReply(total, first, better, entries)
+
+    async def _offsets(self, index: int) -> list[int]:
+        """How many of the first `index` entries each shard holds: a search over all shards by halves."""
+        totals = [total for total, _ in await self._counts(())]
+        low, high = [0] * len(totals), totals
+        if index >= sum(totals):
+            return totals
+        while index > 0:
+            widest = max(range(len(totals)), key=lambda shard: high[shard] - low[shard])
+            middle = (low[widest] + high[widest]) // 2
+            pivot = (await self._ask(self._page("start", offset=middle, limit=1), shard=widest)).entries
+            if not pivot:  # the shard shrank meanwhile
+                high[widest] = middle
+                continue
+            counts = await self._counts((Position(pivot[0].place, pivot[0].member),))
+            before = [counted[0].before for _, counted in counts]
+            if sum(before) == index:
+                return before
+            if sum(before) > index:
+                high = [min(bound, count) for bound, count in zip(high, before, strict=True)]
+            else:
+                before[widest] += 1
+                if sum(before) == index:
+                    return before
+                low = [max(bound, count) for bound, count in zip(low, before, strict=True)]
+        return low
+
+    async def _counts(self, positions: Sequence[Position]) -> list[tuple[int, list[Counted]]]:
+        places = [(position.place, position.member) for position in positions]
+        return await asyncio.gather(
+            *(functions.count(self._valkey, keys, self._header, places) for keys in self._keys)
+        )

@@ -1,0 +1,191 @@
+"""A submission: one score for one member at a moment; as it is given, and as it was found valid. Pure."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from laurels.boards.keys import WHOLE, Cut
+from laurels.boards.windows import moment_of
+from laurels.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from laurels.boards.board import Board
+    from laurels.boards.ordering import Score
+    from laurels.boards.windows import Moment
+
+MEMBER_BYTES: Final = 256
+GROUP_VALUE_BYTES: Final = 256
+ID_BYTES: Final = 256
+METADATA_BYTES: Final = 4096
+# How far a client's clock may run ahead of ours.
+AHEAD: Final = timedelta(minutes=1) // timedelta(microseconds=1)
+
+EVERYBODY: Final = (WHOLE,)
+OPERATIONS: Final = ("best", "last", "first", "sum")
+# An id that Laurels made: the call that carried the submission, and its place in it.
+MADE_ID: Final = re.compile(r"~([A-Za-z0-9_-]{22})\.\d{1,6}")
+
+
+class Submission(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """What a caller gives.
+
+    >>> Submission("ada", 1200, groups={"country": "GB"})
+    Submission(member='ada', score=1200, at=None, groups=None, id=None, op=None, metadata=None)
+    """
+
+    member: str
+    score: int | float | str
+    at: datetime | None = None
+    groups: dict[str, str] | None = None
+    id: str | None = None
+    op: str | None = None
+    metadata: dict[str, Any] | None = None
+
+
+class Checked(msgspec.Struct, frozen=True, gc=False):
+    """A submission that the board accepts, but for what only the store can know."""
+
+    given: Submission
+    index: int
+    """Its place in its call."""
+    member: bytes
+    score: Score
+    moment: Moment
+    groups: dict[str, str] | None
+    cuts: tuple[Cut, ...]
+    id: str
+    op: str
+    metadata: str
+
+    @property
+    def made_by(self) -> str:
+        """The call that made the id, when it is one of ours that comes back in a retry."""
+        made = MADE_ID.fullmatch(self.id)
+        return made[1] if made else ""
+
+
+def check_member(member: object) -> bytes:
+    """The member's bytes: 1 to 256 of UTF-8, any characters."""
+    if not isinstance(member, str):
+        raise InvalidInput.at("member", "must be a string")
+    return _encoded("member", member, MEMBER_BYTES)
+
+
+def _encoded(field: str, text: str, limit: int) -> bytes:
+    try:
+        encoded = text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInput.at(field, "must be valid Unicode, without lone surrogates") from error
+    if not 1 <= len(encoded) <= limit:
+        raise InvalidInput.at(field, f"must have 1 to {limit} bytes of UTF-8, not {len(encoded)}")
+    return encoded
+
+
+def check(board: Board, given: Submission, now: Moment, index: int = 0) -> Checked:
+    """Everything that can be known without the store; raises `InvalidInput` naming the field."""
+    member = check_member(given.member)
+    if given.score is None:  # pyright: ignore[reportUnnecessaryComparison]  # untyped callers exist
+        raise InvalidInput.at("score", "must be a number, not null")
+    score = board.ordering.parse_score(given.score)
+    _check_limits(board, score)
+    return Checked(
+        given=given,
+        index=index,
+        member=member,
+        score=score,
+        moment=now if given.at is None else _check_moment(board, given.at, now),
+        groups=given.groups,
+        cuts=EVERYBODY if given.groups is None else (WHOLE, *_check_groups(board, given.groups)),
+        id="" if given.id is None else _check_id(given.id),
+        op="" if given.op is None else _check_operation(board, given.op),
+        metadata="" if given.metadata is None else _check_metadata(given.metadata),
+    )
+
+
+def _check_limits(board: Board, score: Score) -> None:
+    limits = board.definition.limits
+    if limits.min is not None and score < limits.min:
+        raise InvalidInput.at("score", f"{score} is below the board's min of {limits.min}")
+    if limits.max is not None and score > limits.max:
+        raise InvalidInput.at("score", f"{score} is above the board's max of {limits.max}")
+
+
+def _check_moment(board: Board, at: datetime, now: Moment) -> Moment:
+    if at.tzinfo is None:
+        raise InvalidInput.at("at", "needs a timezone: write it like 2025-10-24T12:00:00Z")
+    moment = moment_of(at)
+    if moment > now + AHEAD:
+        raise InvalidInput.at("at", "lies in the future")
+    if now - moment > board.definition.lateness // timedelta(microseconds=1):
+        raise InvalidInput.at("at", "is older than the board's lateness allows")
+    return moment
+
+
+def _check_groups(board: Board, groups: dict[str, str]) -> tuple[Cut, ...]:
+    for name, value in groups.items():
+        if name not in board.dimensions:
+            known = ", ".join(sorted(board.dimensions)) or "none"
+            raise InvalidInput.at(f"groups.{name}", f"is not a dimension of the board; it has: {known}")
+        if not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers exist
+            raise InvalidInput.at(f"groups.{name}", "must be a string")
+        _encoded(f"groups.{name}", value, GROUP_VALUE_BYTES)
+    return tuple(
+        Cut(dimensions, tuple(groups[name] for name in dimensions))
+        for dimensions in board.definition.groups
+        if all(name in groups for name in dimensions)
+    )
+
+
+def _check_id(given: str) -> str:
+    _encoded("id", given, ID_BYTES)
+    return given
+
+
+def _check_operation(board: Board, op: str) -> str:
+    if not board.definition.allow_op:
+        raise InvalidInput.at("op", "the board fixes its aggregate; define it with allow_op to choose")
+    if op not in OPERATIONS:
+        raise InvalidInput.at("op", f"must be one of {', '.join(OPERATIONS)}")
+    return op
+
+
+def _check_metadata(metadata: dict[str, Any]) -> str:
+    try:
+        encoded = msgspec.json.encode(metadata)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput.at("metadata", f"must be JSON: {error}") from error
+    if len(encoded) > METADATA_BYTES:
+        raise InvalidInput.at(
+            "metadata", f"must have at most {METADATA_BYTES} bytes of JSON, not {len(encoded)}"
+        )
+    return encoded.decode()
+
+
+class Submitted(msgspec.Struct, frozen=True):
+    """What became of a submission, in the board's first window. Ranks count from 1."""
+
+    member: str
+    score: int | float | None
+    previous_score: int | float | None
+    rank: int | None
+    previous_rank: int | None
+    applied: bool
+    id: str
+
+
+class Rejected(msgspec.Struct, frozen=True):
+    """A submission of a batch that was refused, and why."""
+
+    index: int
+    detail: str
+
+
+class BatchResult(msgspec.Struct, frozen=True):
+    """What became of a batch: how many were accepted, and each that was not."""
+
+    accepted: int
+    rejected: list[Rejected]

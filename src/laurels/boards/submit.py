@@ -1,0 +1,260 @@
+"""The way in: submissions become function calls, as few as fit, each atomic.
+
+A call carries many submissions. A batch is cut into calls; single submissions that wait while a call for
+their board is under way go out together in the next one, so nobody waits on a timer. What one member
+submits is applied in the order it came.
+
+Every submission has an id. One that a client gives is remembered by Valkey for a day or more; one that is
+made here names its call, and Valkey remembers calls for ten minutes or more. Sent again, neither counts
+twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from laurels.boards.deliver import Call, Courier, Outcome
+from laurels.boards.submission import BatchResult, Checked, Rejected, Submission, Submitted, check
+from laurels.errors import InvalidInput, OutcomeUnknown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from laurels.boards.board import Board
+    from laurels.boards.catalog import Catalog
+    from laurels.boards.deliver import LaidOut
+    from laurels.boards.keys import BoardRef
+    from laurels.boards.rolling import Rolling
+    from laurels.clock import Clock
+    from laurels.valkey.client import Valkey
+
+# What one call may cost, so that it does not hold Valkey for 10 ms (bench/stalls.py). Writing an entry of a
+# plain window costs 1; where entries must be read first, 3.
+COST_A_CALL: Final = 1200
+COST_OF_READING: Final = 3
+# How many single submissions go out together at most.
+TOGETHER: Final = 200
+
+
+@dataclass(slots=True)
+class _Chunk:
+    """As many submissions as fit one call: their places in what was given, as their board sees them, and
+    as each board that it feeds does.
+    """
+
+    board: Board
+    feeds: list[Board]
+    id: str = field(default_factory=lambda: secrets.token_urlsafe(16))
+    places: list[int] = field(default_factory=list)
+    own: list[Checked] = field(default_factory=list)
+    fed: list[list[Checked]] = field(default_factory=list)
+    cost: int = 0
+
+    def add(self, place: int, given: Submission, now: int) -> None:
+        """Raises `InvalidInput` when any of the boards refuses it; then none gets it."""
+        index = len(self.own)
+        checked = check(self.board, given, now, index)
+        if self.feeds:
+            self.fed.append([check(feed, _for_feed(feed, given), now, index) for feed in self.feeds])
+        self.own.append(checked)
+        self.places.append(place)
+        self.cost += len(checked.cuts)
+
+    def made_id(self, checked: Checked) -> str:
+        """The id under which this submission can be sent again."""
+        return checked.id or f"~{self.id}.{checked.index}"
+
+
+_Waiting = tuple[Submission, "asyncio.Future[Submitted]"]
+
+
+@dataclass(slots=True)
+class _Queue:
+    """Single submissions to one board that wait for the call under way."""
+
+    waiting: deque[_Waiting] = field(default_factory=deque)
+    is_sending: bool = False
+
+
+class Submitter:
+    """Sends submissions to the boards that it finds in the catalog."""
+
+    def __init__(self, valkey: Valkey, catalog: Catalog, rolling: Rolling, clock: Clock) -> None:
+        self._courier = Courier(valkey, catalog, clock)
+        self._catalog = catalog
+        self._rolling = rolling
+        self._clock = clock
+        self._queues: dict[BoardRef, _Queue] = {}
+        self._senders: set[asyncio.Task[None]] = set()
+
+    async def submit(self, ref: BoardRef, given: Submission) -> Submitted:
+        """One submission, and where it leaves its member."""
+        board = await self._catalog.board(ref)
+        check(board, given, self._clock())
+        queue = self._queues.setdefault(ref, _Queue())
+        answer: asyncio.Future[Submitted] = asyncio.get_running_loop().create_future()
+        queue.waiting.append((given, answer))
+        if not queue.is_sending:
+            queue.is_sending = True
+            sender = asyncio.create_task(self._send_waiting(ref, queue))
+            self._senders.add(sender)
+            sender.add_done_callback(self._senders.discard)
+        return await answer
+
+    async def submit_many(
+        self, ref: BoardRef, given: Iterable[Submission], progress: Callable[[int], None] | None = None
+    ) -> BatchResult:
+        """Many submissions; a bad one harms no other. `progress` hears how many are done.
+
+        While Valkey works on one call the next is laid out, but only one is ever under way: the order of a
+        member's submissions is kept.
+        """
+        board = await self._catalog.board(ref)
+        feeds = await self._catalog.feeds(board)
+        rejected: list[Rejected] = []
+        accepted = 0
+        under_way: asyncio.Task[int] | None = None
+        try:
+            for chunk in self._chunks(board, feeds, given, rejected):
+                call = Call(chunk.id, board, chunk.own, report=False)
+                laid_out = self._courier.lay_out(call)
+                if under_way:
+                    accepted += await under_way
+                    if progress:
+                        progress(accepted + len(rejected))
+                under_way = asyncio.create_task(self._carry_batch(call, laid_out, chunk, rejected))
+                await asyncio.sleep(0)
+            if under_way:
+                accepted += await under_way
+        except OutcomeUnknown as error:
+            error.detail += f"; {accepted} submissions before these are counted"
+            raise
+        if progress:
+            progress(accepted + len(rejected))
+        rejected.sort(key=lambda each: each.index)
+        return BatchResult(accepted, rejected)
+
+    async def _carry_batch(
+        self, call: Call, laid_out: LaidOut, chunk: _Chunk, rejected: list[Rejected]
+    ) -> int:
+        """How many of the chunk were accepted."""
+        outcome = await self._courier.deliver(call, laid_out)
+        await self._feed(chunk, outcome)
+        for index, error in outcome.refused.items():
+            rejected.append(Rejected(chunk.places[index], error.detail))
+        return len(chunk.own) - len(outcome.refused)
+
+    async def _feed(self, chunk: _Chunk, outcome: Outcome) -> None:
+        """Carries what the board accepted to the boards that it feeds, under the same id."""
+        now = self._clock()
+        self._rolling.prepare(chunk.board, now)
+        for number, feed in enumerate(chunk.feeds):
+            parts = [fed[number] for fed in chunk.fed if fed[number].index not in outcome.refused]
+            await self._courier.deliver(Call(chunk.id, feed, parts, report=False))
+            self._rolling.prepare(feed, now)
+
+    async def _send_waiting(self, ref: BoardRef, queue: _Queue) -> None:
+        try:
+            while queue.waiting:
+                taken = list(_take_distinct(queue.waiting))
+                try:
+                    await self._send_together(ref, taken)
+                except Exception as error:  # noqa: BLE001  # whatever it is, nobody may wait for ever
+                    for _, answer in taken:
+                        _answer(answer, error)
+        finally:
+            queue.is_sending = False
+
+    async def _send_together(self, ref: BoardRef, taken: list[_Waiting]) -> None:
+        board = await self._catalog.board(ref)
+        feeds = await self._catalog.feeds(board)
+        rejected: list[Rejected] = []
+        for chunk in self._chunks(board, feeds, (given for given, _ in taken), rejected, report=True):
+            try:
+                outcome = await self._courier.deliver(Call(chunk.id, board, chunk.own, report=True))
+                await self._feed(chunk, outcome)
+            except OutcomeUnknown as error:
+                for place, checked in zip(chunk.places, chunk.own, strict=True):
+                    _answer(taken[place][1], OutcomeUnknown(error.detail, chunk.made_id(checked)))
+                continue
+            for place, checked in zip(chunk.places, chunk.own, strict=True):
+                refusal = outcome.refused.get(checked.index)
+                _answer(taken[place][1], refusal or _submitted(chunk, checked, outcome))
+        for refused in rejected:  # good when it joined the queue; time or the definition went on
+            _answer(taken[refused.index][1], InvalidInput(refused.detail))
+
+    def _chunks(
+        self,
+        board: Board,
+        feeds: list[Board],
+        given: Iterable[Submission],
+        rejected: list[Rejected],
+        *,
+        report: bool = False,
+    ) -> Iterator[_Chunk]:
+        """The submissions that are good, cut so that no call costs too much."""
+        cost = max(_cost_of_cut(each, report=report) for each in (board, *feeds))
+        room = max(1, COST_A_CALL // cost)
+        chunk = _Chunk(board, feeds)
+        now = self._clock()
+        for place, submission in enumerate(given):
+            try:
+                chunk.add(place, submission, now)
+            except InvalidInput as error:
+                rejected.append(Rejected(place, error.detail))
+                continue
+            if chunk.cost >= room:
+                yield chunk
+                chunk = _Chunk(board, feeds)
+                now = self._clock()
+        if chunk.own:
+            yield chunk
+
+
+def _cost_of_cut(board: Board, *, report: bool) -> int:
+    return board.writes_per_cut * (COST_OF_READING if report or not board.is_fast else 1)
+
+
+def _take_distinct(waiting: deque[_Waiting]) -> Iterator[_Waiting]:
+    """From the front, up to the first whose member is in it already: a call tells a member's rank once."""
+    members: set[str] = set()
+    while waiting and waiting[0][0].member not in members and len(members) < TOGETHER:
+        members.add(waiting[0][0].member)
+        yield waiting.popleft()
+
+
+def _answer(waiting: asyncio.Future[Submitted], outcome: Submitted | Exception) -> None:
+    if waiting.done():  # whoever asked has gone
+        return
+    if isinstance(outcome, Exception):
+        waiting.set_exception(outcome)
+    else:
+        waiting.set_result(outcome)
+
+
+def _for_feed(feed: Board, given: Submission) -> Submission:
+    """The same submission as a fed board sees it: with its own groups and aggregate."""
+    groups = {name: value for name, value in (given.groups or {}).items() if name in feed.dimensions}
+    return msgspec.structs.replace(
+        given, groups=groups or None, op=given.op if feed.definition.allow_op else None
+    )
+
+
+def _submitted(chunk: _Chunk, checked: Checked, outcome: Outcome) -> Submitted:
+    report = outcome.reports[checked.index]
+    parse = chunk.board.ordering.parse_place
+    return Submitted(
+        member=checked.given.member,
+        score=parse(report.place)[0] if report.place else None,
+        previous_score=parse(report.previous_place)[0] if report.previous_place else None,
+        rank=report.rank + 1 or None,
+        previous_rank=report.previous_rank + 1 or None,
+        applied=bool(report.applied),
+        id=chunk.made_id(checked),
+    )

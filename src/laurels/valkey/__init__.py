@@ -1,0 +1,1 @@
+"""Valkey: the client, and one typed stub for each function of our library."""

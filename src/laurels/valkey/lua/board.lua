@@ -1,0 +1,95 @@
+-- What belongs to the board rather than to a window.
+--
+-- laurels_adopt      KEYS 1 board;  ARGV 1 version
+--   makes Valkey know the board's version, unless it knows a later one -> the version it knows now
+--
+-- laurels_register   KEYS 1 windows (zset of 'label|slot' by start), 2 cuts (set of the groups in a window);
+--                    ARGV 1 'label|slot', 2 start in seconds, 3 seconds to live or 0, 4… groups
+--
+-- laurels_remove     KEYS 1 board, 2 journal, 3… windows;  ARGV 1 header {shape, version, journal},
+--                    2 journal entry, 3 member
+--   takes the member out of these windows: entry, position, metadata and distinct score
+--   -> {'version', current} as laurels_submit, or {'ok', in how many of them it was}
+--
+-- laurels_fold       KEYS 1 a rolling window (all its keys), then the windows of its days, oldest first
+--                    ARGV 1 header {shape, op, day, cursor, count, seconds}
+--   computes the entries of some members that day number `day` holds and no earlier day does
+--   -> the next cursor; '0' when that day is done. Safe to run again, and beside submissions: an entry
+--      is always computed from the days as they stand.
+
+local function adopt(keys, args)
+  local known = tonumber(server.call('HGET', keys[1], 'version'))
+  local version = tonumber(args[1])
+  if known and known >= version then return known end
+  server.call('HSET', keys[1], 'version', args[1])
+  return version
+end
+
+local function register(keys, args)
+  server.call('ZADD', keys[1], args[2], args[1])
+  local seconds = tonumber(args[3])
+  if #args > 3 then
+    server.call('SADD', keys[2], unpack(args, 4))
+    if seconds > 0 then server.call('EXPIRE', keys[2], seconds, 'NX') end
+  end
+  return 1
+end
+
+local function remove(keys, args)
+  local header = cmsgpack.unpack(args[1])
+  local board = board_of(header.shape)
+  local version = server.call('HGET', keys[1], 'version')
+  if tonumber(version) ~= header.version then return { 'version', version or '' } end
+  local member = args[3]
+  local found = 0
+  for _, window in ipairs(windows_of(board, keys, 3)) do
+    local entry = board.layout.read(board, window, { member })[member]
+    if entry then
+      found = found + 1
+      board.layout.remove(board, window, member, entry)
+      if board.metadata then server.call('HDEL', window.metadata, member) end
+      if board.dense then count_scores(board, window, { { member = member, old = entry } }) end
+    end
+  end
+  if header.journal == 1 then
+    server.call('XADD', keys[2], 'MAXLEN', '~', JOURNAL_CALLS, '*', 'body', args[2], 'skipped', '')
+  end
+  return { 'ok', found }
+end
+
+local function fold(keys, args)
+  local header = cmsgpack.unpack(args[1])
+  local board = board_of(header.shape)
+  local windows = windows_of(board, keys, 1)
+  local rolling = table.remove(windows, 1)
+  local cursor, members = board.layout.scan(windows[header.day], header.cursor, header.count)
+  local by_day = {}
+  for day = 1, #windows do
+    if #members == 0 then break end
+    by_day[day] = board.layout.read(board, windows[day], members)
+    if day < header.day then
+      local left = {}
+      for _, member in ipairs(members) do
+        if not by_day[day][member] then left[#left + 1] = member end
+      end
+      members = left
+    end
+  end
+  if #members == 0 then return cursor end
+  local old = board.layout.read(board, rolling, members)
+  local changes = {}
+  for _, member in ipairs(members) do
+    local entries = {}
+    for day = header.day, #windows do entries[#entries + 1] = by_day[day][member] end
+    local new = folded(board, header.op, entries)
+    if new then changes[#changes + 1] = { member = member, old = old[member], new = new } end
+  end
+  write(board, rolling, changes)
+  expire(rolling, header.seconds)
+  return cursor
+end
+
+server.register_function('laurels_adopt', adopt)
+server.register_function('laurels_register', register)
+server.register_function('laurels_remove', remove)
+server.register_function('laurels_fold', fold)

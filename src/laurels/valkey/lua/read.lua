@@ -1,0 +1,141 @@
+-- The questions that a window answers. Ranks count from 0; nothing here walks the window.
+--
+-- Of each function KEYS 1 is the board, 2… the window; header.version must be the board's, or the answer is
+-- {'version', current}.
+--
+-- laurels_standing   ARGV 1 header {shape}, 2… members
+--   -> {total, for each member: {} when absent, or {place, better, before, distinct better, metadata}}
+--      better: entries strictly better; before: entries listed before; distinct better: -1 unless dense
+--
+-- laurels_count      ARGV 1 header {shape}, 2… place, member, place, member, …
+--   -> {total, for each: {better, before}}: where such an entry would stand, whether or not it is there
+--
+-- laurels_page       ARGV 1 header {shape, limit, by, …}, then what `by` needs
+--   by 'start'   offset                 entries from that index on
+--   by 'end'     offset                 entries up to that many from the end
+--   by 'after'   ARGV 2 place, 3 member     entries behind that place
+--   by 'before'  ARGV 2 place, 3 member     entries in front of it
+--   by 'member'  above, below, ARGV 2 member    the member's neighbourhood
+--   by 'share'   share = {a, b}         the one entry that a/b of the entries are no better than
+--   -> {total, index of the first entry, entries better than the first, [member, place, …], [metadata, …]}
+--      or {total} when by 'member' finds no such member. metadata is '' where an entry has none.
+
+-- A function that answers for one window, once the caller knows the board as it is.
+local function reading(answer)
+  return function(keys, args)
+    local header = cmsgpack.unpack(args[1])
+    local known = server.call('HMGET', keys[1], 'version', 'metadata')
+    if tonumber(known[1]) ~= header.version then return { 'version', known[1] or '' } end
+    local board = board_of(header.shape)
+    local window = windows_of(board, keys, 2)[1]
+    board.metadata = board.metadata and known[2]
+    return answer(header, board, window, server.call('ZCARD', window.entries), args)
+  end
+end
+
+local function metadata_of(board, window, members)
+  local found = {}
+  if not board.metadata or #members == 0 then return found end
+  for first = 1, #members, SPREAD do
+    local last = math.min(first + SPREAD - 1, #members)
+    for _, json in ipairs(server.call('HMGET', window.metadata, unpack(members, first, last))) do
+      found[#found + 1] = json or ''
+    end
+  end
+  return found
+end
+
+local function standing(_, board, window, total, args)
+  local members = {}
+  for i = 2, #args do members[#members + 1] = args[i] end
+  local entries = board.layout.read(board, window, members)
+  local metadata = metadata_of(board, window, members)
+  local answer = { total }
+  for i, member in ipairs(members) do
+    local entry = entries[member]
+    if entry then
+      local before = board.layout.before(board, window, entry, member)
+      answer[#answer + 1] = {
+        board.layout.place(board, entry),
+        board.unique and before or board.layout.better(board, window, entry, member),
+        before,
+        board.dense and board.layout.distinct_better(board, window, entry) or -1,
+        metadata[i] or '',
+      }
+    else
+      answer[#answer + 1] = {}
+    end
+  end
+  return answer
+end
+
+local function count(_, board, window, total, args)
+  local answer = { total }
+  for i = 2, #args, 2 do
+    local entry, member = board.layout.entry(board, args[i]), args[i + 1]
+    local before = board.layout.before(board, window, entry, member)
+    local better = board.unique and before or board.layout.better(board, window, entry, member)
+    answer[#answer + 1] = { better, before }
+  end
+  return answer
+end
+
+-- Where a page begins and how many entries it has, in indexes from the best.
+local bounds = {}
+
+function bounds.start(header)
+  return header.offset, header.limit
+end
+
+bounds['end'] = function(header, board, window, total)
+  local first = math.max(0, total - header.offset - header.limit)
+  return first, math.max(0, total - header.offset - first)
+end
+
+function bounds.after(header, board, window, total, args)
+  local entry, member = board.layout.entry(board, args[2]), args[3]
+  local first = board.layout.before(board, window, entry, member)
+  local found = board.layout.list(board, window, first, first)
+  if found[1] == member and found[2] == board.layout.place(board, entry) then first = first + 1 end
+  return first, header.limit
+end
+
+function bounds.before(header, board, window, total, args)
+  local entry, member = board.layout.entry(board, args[2]), args[3]
+  local last = board.layout.before(board, window, entry, member)
+  local first = math.max(0, last - header.limit)
+  return first, last - first
+end
+
+function bounds.member(header, board, window, total, args)
+  local entry = board.layout.read(board, window, { args[2] })[args[2]]
+  if not entry then return nil end
+  local at = board.layout.before(board, window, entry, args[2])
+  local first = math.max(0, at - header.above)
+  return first, at - first + 1 + header.below
+end
+
+function bounds.share(header, board, window, total)
+  local no_better = math.max(1, math.ceil(header.share[1] * total / header.share[2]))
+  return math.max(0, total - no_better), math.min(1, total)
+end
+
+local function page(header, board, window, total, args)
+  local first, length = bounds[header.by](header, board, window, total, args)
+  if not first then return { total } end
+  local listed = {}
+  if length > 0 then listed = board.layout.list(board, window, first, first + length - 1) end
+  local members = {}
+  if board.metadata then
+    for i = 1, #listed, 2 do members[#members + 1] = listed[i] end
+  end
+  local better = first
+  if listed[1] and not board.unique then
+    better = board.layout.better(board, window, board.layout.entry(board, listed[2]), listed[1])
+  end
+  return { total, first, better, listed, metadata_of(board, window, members) }
+end
+
+server.register_function{ function_name = 'laurels_standing', callback = reading(standing), flags = { 'no-writes' } }
+server.register_function{ function_name = 'laurels_count', callback = reading(count), flags = { 'no-writes' } }
+server.register_function{ function_name = 'laurels_page', callback = reading(page), flags = { 'no-writes' } }

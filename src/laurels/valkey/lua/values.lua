@@ -1,0 +1,106 @@
+-- Scores as Lua handles them, without ever losing a bit.
+--
+-- In the plain layout a score is a Lua number (a double), printed with %.17g and never with tostring, which
+-- keeps 14 digits. In the exact layout it is eight sortable bytes, whose order is the order of the scores:
+-- of an int64 the big-endian bytes of score + 2^63; of a double its bits, turned so that they sort.
+-- A Lua number holds 53 bits, so int64 is computed in two halves of 32 bits.
+-- Strings are never compared with `<`: Lua compares by the server's locale, not by bytes.
+
+local TWO_31, TWO_32 = 2147483648, 4294967296
+-- While a library loads, math and struct are not there yet: constants are literals.
+local HUGE = 1 / 0
+
+local function halves(bytes)
+  local high, low = struct.unpack('>I4I4', bytes)
+  return high, low
+end
+
+local function invert(bytes)
+  local high, low = halves(bytes)
+  return struct.pack('>I4I4', TWO_32 - 1 - high, TWO_32 - 1 - low)
+end
+
+local number = { zero = 0 }
+
+function number.compare(left, right)
+  if left < right then return -1 elseif left > right then return 1 end
+  return 0
+end
+
+-- total - old + new, or nil when it leaves the range of the kind. In this order, a total of one part is that
+-- part to the last bit.
+function number.moved(total, old, new)
+  local moved = (total - old) + new
+  if moved ~= moved or moved == HUGE or moved == -HUGE then return nil end
+  return moved + 0
+end
+
+function number.distance_exceeds(left, right, limit)
+  return math.abs(left - right) > limit
+end
+
+local function pack_number(value)
+  local bytes = struct.pack('>d', value)
+  local high, low = halves(bytes)
+  if high >= TWO_31 then return invert(bytes) end
+  return struct.pack('>I4I4', high + TWO_31, low)
+end
+
+local function unpack_number(bytes)
+  local high, low = halves(bytes)
+  if high < TWO_31 then
+    bytes = invert(bytes)
+  else
+    bytes = struct.pack('>I4I4', high - TWO_31, low)
+  end
+  return (struct.unpack('>d', bytes))
+end
+
+local int64 = { zero = '\128\0\0\0\0\0\0\0' }
+
+function int64.compare(left, right)
+  local left_high, left_low = halves(left)
+  local right_high, right_low = halves(right)
+  if left_high ~= right_high then return left_high < right_high and -1 or 1 end
+  if left_low ~= right_low then return left_low < right_low and -1 or 1 end
+  return 0
+end
+
+function int64.moved(total, old, new)
+  local total_high, total_low = halves(total)
+  local old_high, old_low = halves(old)
+  local new_high, new_low = halves(new)
+  local low = total_low + new_low - old_low
+  local carry = math.floor(low / TWO_32)
+  local high = total_high + new_high - old_high + carry
+  if high < 0 or high >= TWO_32 then return nil end
+  return struct.pack('>I4I4', high, low - carry * TWO_32)
+end
+
+-- limit: a plain difference as two halves {high, low}, for it may reach 2^63 - 1.
+function int64.distance_exceeds(left, right, limit)
+  if int64.compare(left, right) < 0 then left, right = right, left end
+  local left_high, left_low = halves(left)
+  local right_high, right_low = halves(right)
+  local low = left_low - right_low
+  local high = left_high - right_high
+  if low < 0 then low, high = low + TWO_32, high - 1 end
+  return high > limit[1] or (high == limit[1] and low > limit[2])
+end
+
+-- A double in sortable bytes: unpacked only to be added to.
+local packed_number = { zero = '\128\0\0\0\0\0\0\0', compare = int64.compare }
+
+function packed_number.moved(total, old, new)
+  local moved = number.moved(unpack_number(total), unpack_number(old), unpack_number(new))
+  return moved and pack_number(moved)
+end
+
+function packed_number.distance_exceeds(left, right, limit)
+  return number.distance_exceeds(unpack_number(left), unpack_number(right), limit)
+end
+
+local kinds = {
+  plain = { number = number },
+  exact = { number = packed_number, int64 = int64 },
+}
