@@ -1,0 +1,61 @@
+"""How values are written down: JSON, times in RFC 3339 with Z, scores of int64 boards as strings.
+
+JSON numbers are doubles to most readers, so an int64 score beyond 2^53 would lose digits on its way.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+
+import msgspec
+from starlette.responses import Response
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from laurels.api.auth import Call
+
+Answer = TypeVar("Answer", bound=msgspec.Struct)
+
+SCORES: Final = frozenset({"score", "previous_score", "low", "high"})
+LISTS: Final = frozenset({"entries", "buckets"})
+
+_encode = msgspec.json.Encoder().encode
+
+
+async def answer(call: Call, value: msgspec.Struct) -> Response:
+    """To a change."""
+    return Response(await _encoded(call, value), media_type="application/json")
+
+
+async def cached_answer(call: Call, value: msgspec.Struct) -> Response:
+    """To a question, with the tag that tells whether it is still the same."""
+    body = await _encoded(call, value)
+    tag = f'"{blake2b(body, digest_size=16).hexdigest()}"'
+    headers = {"ETag": tag, "Cache-Control": "private, no-cache"}
+    if is_known(call.request, tag):
+        return Response(status_code=304, headers=headers)
+    return Response(body, headers=headers, media_type="application/json")
+
+
+def is_known(request: Request, tag: str) -> bool:
+    """Whether the client has what the tag stands for (`If-None-Match`)."""
+    asked = request.headers.get("if-none-match", "")
+    return asked.strip() == "*" or tag in (each.strip().removeprefix("W/") for each in asked.split(","))
+
+
+async def _encoded(call: Call, value: msgspec.Struct) -> bytes:
+    definition = await call.laurels.definition(call.board)
+    return _encode(with_exact_scores(value) if definition.score == "int64" else value)
+
+
+def with_exact_scores(value: Answer) -> Answer:
+    changed: dict[str, Any] = {}
+    for name in value.__struct_fields__:
+        field = getattr(value, name)
+        if name in SCORES and field is not None:
+            changed[name] = str(field)
+        elif name in LISTS and isinstance(field, list):
+            changed[name] = [with_exact_scores(each) for each in cast("list[msgspec.Struct]", field)]
+    return msgspec.structs.replace(value, **changed)

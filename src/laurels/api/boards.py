@@ -1,0 +1,207 @@
+"""Boards: defined, read, listed and dropped."""
+
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import Annotated, Any
+
+import msgspec
+from fastapi import APIRouter, Depends, Path, Request, Response
+from pydantic import BaseModel
+
+from laurels.api import body
+from laurels.api.auth import Call, admit, identify
+from laurels.api.document import own_name, problem_answers
+from laurels.api.parameters import NoParameters, query
+from laurels.archive.boards import StoredBoard
+from laurels.archive.keys import EVERY_PROJECT, Scope
+from laurels.boards.definition import BoardDefinition, parse_definition
+from laurels.errors import Forbidden, NotFound
+
+router = APIRouter(tags=["boards"], generate_unique_id_function=own_name)
+
+_anything = msgspec.json.Decoder()
+
+_DEFINITION = {
+    "windows": [{"period": "daily", "keep": 30}, {"period": "all_time"}],
+    "groups": [["country"]],
+}
+_BOARD = {
+    "project": "acme",
+    "board": "arcade",
+    "version": 17,
+    "created_at": "2025-10-24T12:00:00Z",
+    "updated_at": "2025-10-24T12:00:00Z",
+    "definition": parse_definition(_DEFINITION).model_dump(mode="json"),
+}
+
+
+class Board(BaseModel):
+    """A board, and its definition in full."""
+
+    project: str
+    board: str
+    version: int
+    created_at: datetime
+    updated_at: datetime
+    definition: BoardDefinition
+
+
+class Boards(BaseModel):
+    """The boards of a project, by name."""
+
+    project: str
+    boards: list[Board]
+
+
+class Projects(BaseModel):
+    """The projects that have boards and that the key may see, by name."""
+
+    projects: list[str]
+
+
+ProjectName = Annotated[str, Path(description="A tenant.", examples=["acme"])]
+BoardName = Annotated[str, Path(description="A ranking of the project.", examples=["arcade"])]
+
+
+async def _anybody(request: Request) -> Call:
+    call = await identify(request)
+    call.holder.check_scope("read")
+    query(request, NoParameters)
+    return call
+
+
+def _for_project(scope: Scope) -> Callable[..., Awaitable[Call]]:
+    async def admitted(request: Request, project: ProjectName) -> Call:  # noqa: ARG001  # for the document
+        call = await admit(request, scope)
+        query(request, NoParameters)
+        return call
+
+    return admitted
+
+
+def _for_board(scope: Scope) -> Callable[..., Awaitable[Call]]:
+    async def admitted(request: Request, project: ProjectName, board: BoardName) -> Call:  # noqa: ARG001  # as above
+        call = await admit(request, scope)
+        query(request, NoParameters)
+        return call
+
+    return admitted
+
+
+def _shown(example: object) -> dict[str, Any]:
+    return {"content": {"application/json": {"example": example}}}
+
+
+@router.get(
+    "/v1/projects",
+    summary="List the projects",
+    responses={200: _shown({"projects": ["acme"]}), **problem_answers(401, 403, 422, 503)},
+)
+async def list_projects(call: Annotated[Call, Depends(_anybody)]) -> Projects:
+    """Those that have boards and that the key may see.
+
+    Needs the scope `read`.
+    """
+    projects = await call.laurels.store.projects()
+    return Projects(projects=[project for project in projects if call.holder.may_see(project)])
+
+
+@router.get(
+    "/v1/projects/{project:segment}/boards",
+    summary="List the boards of a project",
+    responses={200: _shown({"project": "acme", "boards": [_BOARD]}), **problem_answers(401, 403, 422, 503)},
+)
+async def list_boards(call: Annotated[Call, Depends(_for_project("read"))]) -> Boards:
+    """By name, each with its definition in full.
+
+    Needs the scope `read`.
+    """
+    boards = await call.laurels.store.boards(call.project)
+    return Boards(project=call.project, boards=[_board(stored) for stored in boards])
+
+
+@router.put(
+    "/v1/projects/{project:segment}/boards/{board:segment}",
+    summary="Define a board",
+    responses={
+        200: {"description": "The board was there; it is now as defined."} | _shown(_BOARD),
+        201: {"description": "The board is new.", "model": Board} | _shown(_BOARD),
+        **problem_answers(400, 401, 403, 409, 413, 415, 422, 503),
+    },
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {
+                "application/json": {
+                    "schema": {"$ref": "#/components/schemas/BoardDefinition"},
+                    "example": _DEFINITION,
+                }
+            },
+        }
+    },
+)
+async def define_board(call: Annotated[Call, Depends(_for_board("admin"))], response: Response) -> Board:
+    """Creates the board, or changes it. What is left out has its default.
+
+    On a board that holds entries, what they are stored by cannot change: 409 says what to do instead. To feed
+    a board of another project takes a key for every project.
+
+    Needs the scope `admin`.
+    """
+    definition = parse_definition(await body.read_json(call.request, _anything))
+    await _check_feeds(call, definition)
+    stored = await call.laurels.define(call.board, definition)
+    response.status_code = 201 if stored.created else 200
+    return _board(stored)
+
+
+@router.get(
+    "/v1/projects/{project:segment}/boards/{board:segment}",
+    summary="Read a board",
+    responses={200: _shown(_BOARD), **problem_answers(401, 403, 404, 422, 503)},
+)
+async def read_board(call: Annotated[Call, Depends(_for_board("read"))]) -> Board:
+    """With its definition in full.
+
+    Needs the scope `read`.
+    """
+    stored = await call.laurels.store.get(call.project, call.name)
+    if stored is None:
+        raise NotFound(f"there is no board {call.board}")
+    return _board(stored)
+
+
+@router.delete(
+    "/v1/projects/{project:segment}/boards/{board:segment}",
+    summary="Drop a board",
+    status_code=204,
+    responses=problem_answers(401, 403, 404, 422, 503),
+)
+async def drop_board(call: Annotated[Call, Depends(_for_board("admin"))]) -> None:
+    """With everything that it holds.
+
+    Needs the scope `admin`.
+    """
+    await call.laurels.drop(call.board)
+
+
+async def _check_feeds(call: Call, definition: BoardDefinition) -> None:
+    """A key of one project adds no feed into another's; those that the board has already may stay."""
+    beyond = [feed for feed in definition.feeds if not call.holder.may_see(feed.partition("/")[0])]
+    if not beyond:
+        return
+    stored = await call.laurels.store.get(call.project, call.name)
+    for feed in beyond:
+        if stored is None or feed not in stored.definition.feeds:
+            raise Forbidden(f"feeds: {feed} is of another project, which takes a key for {EVERY_PROJECT}")
+
+
+def _board(stored: StoredBoard) -> Board:
+    return Board(
+        project=stored.project,
+        board=stored.board,
+        version=stored.version,
+        created_at=stored.created_at,
+        updated_at=stored.updated_at,
+        definition=stored.definition,
+    )

@@ -1,0 +1,152 @@
+"""What a request's path and query say.
+
+Routes see the path as it was sent, percent-encoded, and decode its parts after they are told apart: so a
+member called `x/around` is `x%2Faround`, and never the neighbourhood of `x`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeVar
+from urllib.parse import parse_qsl, unquote_to_bytes
+
+import msgspec
+from msgspec import Meta, Struct
+from starlette.convertors import Convertor, register_url_convertor
+
+from laurels.api.problems import in_our_words
+from laurels.boards.ranks import AROUND_LIMIT, BUCKET_LIMIT, PAGE_LIMIT
+from laurels.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.types import Scope
+
+    from laurels.laurels import InWindow
+
+Parameters = TypeVar("Parameters", bound=Struct)
+
+_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
+class NoParameters(Struct, forbid_unknown_fields=True):
+    pass
+
+
+class WindowParameters(Struct, forbid_unknown_fields=True):
+    """Which window is asked about."""
+
+    period: Annotated[
+        str | None, Meta(description="A window by its name. Default: the board's first.", examples=["daily"])
+    ] = None
+    slot: Annotated[
+        str | None, Meta(description="One of its slots. Default: the current one.", examples=["2025-10-24"])
+    ] = None
+    group: Annotated[
+        str | None,
+        Meta(
+            description="A group, such as `country=BR` or `region=asia,city=tokyo`; in a value, `%`, `,` and "
+            "`=` are percent-encoded once more. Default: everybody.",
+            examples=["country=BR"],
+        ),
+    ] = None
+
+    def where(self) -> InWindow:
+        return {"period": self.period, "slot": self.slot, "group": self.group}
+
+
+class PageParameters(WindowParameters):
+    limit: Annotated[int, Meta(ge=1, le=PAGE_LIMIT, description="How many entries.")] = 100
+    start: Annotated[Literal["top", "bottom"], Meta(description="Which end to begin at.")] = msgspec.field(
+        name="from", default="top"
+    )
+    cursor: Annotated[str | None, Meta(description="`next` or `previous` of a page.")] = None
+    rank: Annotated[
+        Annotated[int, Meta(ge=1)] | None, Meta(description="Begin at this place from the top.")
+    ] = None
+    change: Annotated[
+        bool, Meta(description="Whether to tell the ranks that each gained since the window before.")
+    ] = False
+
+
+class AroundParameters(WindowParameters):
+    above: Annotated[int, Meta(ge=0, le=AROUND_LIMIT, description="How many better ones.")] = 5
+    below: Annotated[int, Meta(ge=0, le=AROUND_LIMIT, description="How many worse ones.")] = 5
+
+
+class DistributionParameters(WindowParameters):
+    buckets: Annotated[int, Meta(ge=1, le=BUCKET_LIMIT, description="How many buckets, at most.")] = 20
+
+
+class WindowsParameters(Struct, forbid_unknown_fields=True):
+    period: Annotated[str | None, Meta(description="Only the windows of this name.")] = None
+    group: Annotated[str | None, Meta(description="Count the entries of this group.")] = None
+    limit: Annotated[int, Meta(ge=1, le=1000, description="How many windows, at most.")] = 100
+
+
+def query(request: Request, kind: type[Parameters]) -> Parameters:
+    """The query parameters; one that is unknown, given twice or wrong is refused."""
+    sent: bytes = request.scope["query_string"]
+    if not sent:
+        return kind()
+    given = _pairs(sent)
+    names = kind.__struct_encode_fields__
+    for name in given:
+        if name not in names:
+            has = f"it has {', '.join(names)}" if names else "it has none"
+            raise InvalidInput.at(name, f"is not a parameter of this route; {has}")
+    try:
+        return msgspec.convert(given, kind, strict=False)
+    except msgspec.ValidationError as error:
+        found = in_our_words(error)
+        detail = re.sub(r"not a string$", f"not {given[found.field]!r}", found.detail)
+        raise InvalidInput.at(found.field, detail) from error
+
+
+def _pairs(sent: bytes) -> dict[str, str]:
+    try:
+        pairs = parse_qsl(sent.decode(), keep_blank_values=True, errors="strict")
+    except ValueError as error:
+        raise InvalidInput("the query is not percent-encoded UTF-8") from error
+    given = dict(pairs)
+    for name in given if len(given) < len(pairs) else ():
+        if sum(name == other for other, _ in pairs) > 1:
+            raise InvalidInput.at(name, "is given more than once")
+    return given
+
+
+def check_name(field: str, name: str) -> str:
+    """A project or a board: 1 to 64 of `A-Z a-z 0-9 - _ .`."""
+    if not _NAME.fullmatch(name):
+        raise InvalidInput.at(field, "must be 1 to 64 of A-Z a-z 0-9 - _ .")
+    return name
+
+
+def path_as_sent(scope: Scope) -> str:
+    raw: bytes | None = scope.get("raw_path")
+    return scope["path"] if raw is None else raw.decode("latin-1")
+
+
+class _Segment(Convertor[str]):
+    """One part of the path, decoded."""
+
+    regex = "[^/]+"
+
+    def convert(self, value: str) -> str:
+        try:
+            return unquote_to_bytes(value.encode("latin-1")).decode()
+        except UnicodeDecodeError as error:
+            raise InvalidInput("the path is not percent-encoded UTF-8") from error
+
+    def to_string(self, value: str) -> str:
+        raise NotImplementedError
+
+
+class _Member(_Segment):
+    """A member: what follows up to the end, for clients and proxies that do not encode its slashes."""
+
+    regex = ".+"
+
+
+register_url_convertor("segment", _Segment())
+register_url_convertor("member", _Member())

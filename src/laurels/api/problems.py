@@ -1,0 +1,230 @@
+"""Every error as one kind of answer: RFC 9457 `application/problem+json`.
+
+A problem's `type` is `/problems/<kind>`, where the server explains it. What an error says of the inside of a
+deployment (addresses, stack traces) goes to the log, under the request's id, and not to the caller.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+
+import msgspec
+import structlog
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.routing import Match, Route
+
+from laurels.errors import (
+    Conflict,
+    FieldError,
+    Forbidden,
+    InvalidInput,
+    LaurelsError,
+    NotFound,
+    OutcomeUnknown,
+    StaleCursor,
+    Unauthorized,
+    Unavailable,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from starlette.requests import Request
+    from starlette.types import Scope
+
+MEDIA_TYPE: Final = "application/problem+json"
+RETRY_SECONDS: Final = 1
+
+log = structlog.get_logger("laurels.api")
+
+
+class Malformed(LaurelsError):
+    status = 400
+    kind = "malformed"
+    title = "The body cannot be read"
+
+
+class MethodNotAllowed(LaurelsError):
+    status = 405
+    kind = "method-not-allowed"
+    title = "There is no such method here"
+
+    def __init__(self, detail: str, allowed: Sequence[str]) -> None:
+        super().__init__(detail)
+        self.allowed = allowed
+
+
+class TooLarge(LaurelsError):
+    status = 413
+    kind = "too-large"
+    title = "The body is too large"
+
+
+class UnsupportedMediaType(LaurelsError):
+    status = 415
+    kind = "unsupported-media-type"
+    title = "The body's media type is not understood"
+
+
+class Internal(LaurelsError):
+    """Whatever nobody foresaw."""
+
+
+class NotReady(Unavailable):
+    """A check of `/readyz` failed."""
+
+    title: ClassVar[str] = "Not ready"
+
+    def __init__(self, detail: str, checks: dict[str, str]) -> None:
+        super().__init__(detail)
+        self.checks = checks
+
+
+EXPLANATIONS: Final[dict[type[LaurelsError], str]] = {
+    Malformed: "The body is not what its media type says: not JSON, not UTF-8, or nested too deeply.",
+    Unauthorized: "Send `Authorization: Bearer KEY` with a key that is in force.",
+    Forbidden: "The key is in force, but for another project, or without the scope that this needs.",
+    NotFound: "There is no such route, board, window or member; or what was asked for is no longer kept.",
+    MethodNotAllowed: "The route exists, but not with this method; `Allow` lists those that it has.",
+    Conflict: "The change contradicts what the board already holds; `detail` says what to do instead.",
+    TooLarge: "A body has at most 1 MiB; a batch at most 64 MiB.",
+    UnsupportedMediaType: "Send `Content-Type: application/json`; a batch may be `application/x-ndjson`.",
+    InvalidInput: "A value is wrong; `errors` names each field, and why.",
+    StaleCursor: "The cursor belongs to another board, window or definition: begin again without it.",
+    Internal: "An error on our side. The log has it under the answer's `request_id`.",
+    Unavailable: "A store does not answer; nothing was changed. Try again after `Retry-After` seconds.",
+    OutcomeUnknown: "A store stopped answering mid-call, so the change may or may not have been made. "
+    "Repeat it with the same id: it counts once.",
+}
+BY_KIND: Final = {kind.kind: kind for kind in EXPLANATIONS}
+
+
+class Problem(msgspec.Struct, omit_defaults=True):
+    """What went wrong (RFC 9457). `type` is where it is explained, `instance` the path that was asked.
+
+    `retry_with`: where the outcome is unknown, the id under which the submission can safely be sent again.
+    """
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    instance: str
+    request_id: str
+    errors: tuple[FieldError, ...] = ()
+    retry_with: str | None = None
+    checks: dict[str, str] | None = None
+
+
+def type_of(problem: LaurelsError | type[LaurelsError]) -> str:
+    return f"/problems/{problem.kind}"
+
+
+async def handle(request: Request, error: Exception) -> Response:
+    """The one handler, for every exception that there is."""
+    return answer_to(request.scope, error)
+
+
+def answer_to(scope: Scope, error: Exception) -> Response:
+    problem = known(scope, error)
+    _record(problem, error)
+    content = Problem(
+        type=type_of(problem),
+        title=problem.title,
+        status=problem.status,
+        detail=_told(problem),
+        instance=scope["path"],
+        request_id=scope["state"]["request_id"],
+        errors=problem.fields if isinstance(problem, InvalidInput) else (),
+        retry_with=problem.retry_with if isinstance(problem, OutcomeUnknown) else None,
+        checks=problem.checks if isinstance(problem, NotReady) else None,
+    )
+    return Response(
+        msgspec.json.encode(content), problem.status, headers=_headers(problem), media_type=MEDIA_TYPE
+    )
+
+
+def known(scope: Scope, error: Exception) -> LaurelsError:
+    """The error in our words, whoever raised it."""
+    if isinstance(error, LaurelsError):
+        return error
+    if isinstance(error, RequestValidationError):
+        fields = [_field_of(each) for each in cast("Sequence[dict[str, Any]]", error.errors())]
+        return InvalidInput("; ".join(f"{each.field}: {each.detail}" for each in fields), *fields)
+    if not isinstance(error, HTTPException):
+        return Internal("something went wrong on our side")
+    asked = f"{scope['method']} {scope['path']}"
+    if error.status_code == 404:
+        return NotFound(f"there is no {asked}")
+    if error.status_code == 405:
+        allowed = _allowed(scope)
+        return MethodNotAllowed(f"there is no {asked}; it has {', '.join(allowed)}", allowed)
+    return Malformed(error.detail) if error.status_code < 500 else Internal(error.detail)
+
+
+def in_our_words(error: msgspec.ValidationError) -> FieldError:
+    """The field and what is wrong with it, of «Expected `str`, got `int` - at `$.member`» and the like."""
+    message, _, place = str(error).partition(" - at `$")
+    path = re.sub(r"\[\.\.\.\]$", "", place.rstrip("`"))
+    if found := re.fullmatch(r"Object (missing required|contains unknown) field `(.*)`", message, re.DOTALL):
+        why = "is required" if found[1] == "missing required" else "is not a field that is known here"
+        return FieldError(f"{path}.{found[2]}".removeprefix("."), why)
+    if found := re.fullmatch(r"Expected `(.+)`, got `(.+)`", message):
+        message = f"must be {_kinds(found[1])}, not {_kinds(found[2])}"
+    return FieldError(path.removeprefix(".") or "body", message)
+
+
+_KINDS: Final = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "a string",
+    "bool": "a boolean",
+    "object": "an object",
+    "array": "an array",
+}
+
+
+def _kinds(types: str) -> str:
+    names = types.split(" | ")
+    return " or ".join(_KINDS.get(name, name) for name in names if not (name == "int" and "float" in names))
+
+
+def _field_of(found: dict[str, Any]) -> FieldError:
+    # FastAPI's places begin with where a value came from: path, query, header or body.
+    steps = [str(step) for step in found["loc"][1:]]
+    return FieldError(".".join(steps) or "body", found["msg"])
+
+
+def _told(problem: LaurelsError) -> str:
+    if isinstance(problem, Unavailable) and not isinstance(problem, NotReady):
+        return EXPLANATIONS[BY_KIND[problem.kind]]
+    return problem.detail
+
+
+def _headers(problem: LaurelsError) -> dict[str, str]:
+    if isinstance(problem, MethodNotAllowed):
+        return {"Allow": ", ".join(problem.allowed)}
+    if problem.status == 401:
+        return {"WWW-Authenticate": 'Bearer realm="laurels"'}
+    if isinstance(problem, Unavailable):
+        return {"Retry-After": str(RETRY_SECONDS)}
+    return {}
+
+
+def _allowed(scope: Scope) -> list[str]:
+    """The methods of every route at this path."""
+    methods: set[str] = set()
+    for route in scope["app"].routes:
+        if isinstance(route, Route) and route.matches(scope)[0] is not Match.NONE:
+            methods |= route.methods or set()
+    return sorted(methods | {"HEAD"} if "GET" in methods else methods)
+
+
+def _record(problem: LaurelsError, error: Exception) -> None:
+    if isinstance(problem, Unavailable):
+        log.warning("not answered", kind=problem.kind, detail=problem.detail)
+    elif problem.status >= 500:
+        log.error("failed", exc_info=error)

@@ -1,0 +1,170 @@
+"""The OpenAPI document, the documentation and the contract tell the same of the same routes."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from laurels.api.app import OPERATIONS
+from laurels.api.problems import EXPLANATIONS
+from laurels.boards.definition import parse_definition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fastapi import FastAPI
+    from httpx import AsyncClient
+
+DOCUMENTATION = (Path(__file__).parents[2] / "docs" / "http.md").read_text()
+BOARD = "/v1/projects/{project}/boards/{board}"
+CONTRACT = {
+    ("GET", "/v1/projects"),
+    ("GET", "/v1/projects/{project}/boards"),
+    ("PUT", BOARD),
+    ("GET", BOARD),
+    ("DELETE", BOARD),
+    ("POST", f"{BOARD}/scores"),
+    ("POST", f"{BOARD}/scores/batch"),
+    ("GET", f"{BOARD}/entries"),
+    ("GET", f"{BOARD}/entries/{{member}}"),
+    ("GET", f"{BOARD}/entries/{{member}}/around"),
+    ("POST", f"{BOARD}/entries/among"),
+    ("DELETE", f"{BOARD}/entries/{{member}}"),
+    ("GET", f"{BOARD}/windows"),
+    ("GET", f"{BOARD}/percentile/{{p}}"),
+    ("GET", f"{BOARD}/distribution"),
+    ("GET", "/healthz"),
+    ("GET", "/readyz"),
+    ("GET", "/metrics"),
+}
+
+
+@pytest.fixture(scope="module")
+def document(app: FastAPI) -> dict[str, Any]:
+    return app.openapi()
+
+
+def operations(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            yield method.upper(), path, operation
+
+
+def parts(value: object) -> Iterator[dict[str, Any]]:
+    """Every object within the document."""
+    if isinstance(value, dict):
+        found: dict[str, Any] = {**value}
+        yield found
+        for part in found.values():
+            yield from parts(part)
+    elif isinstance(value, list):
+        listed: list[object] = [*value]
+        for part in listed:
+            yield from parts(part)
+
+
+async def test_the_document_is_served(anybody: AsyncClient, document: dict[str, Any]):
+    answer = await anybody.get("/openapi.json")
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.json() == json.loads(json.dumps(document))
+    assert document["openapi"].startswith("3.1")
+
+
+def test_the_document_has_the_routes_of_the_contract(document: dict[str, Any]):
+    assert {(method, path) for method, path, _ in operations(document)} == CONTRACT
+
+
+def test_the_documentation_has_the_routes_scopes_and_parameters_of_the_document(document: dict[str, Any]):
+    rows = re.findall(r"^\| `([A-Z]+) (\S+)` \|(.*?)\|(.*?)\|", DOCUMENTATION, re.MULTILINE)
+    documented = {
+        (method, path.replace("…", BOARD)): (scope.strip(), names.strip())
+        for method, path, scope, names in rows
+    }
+    scopes = {(each.method, re.sub(r":\w+", "", BOARD + each.path)): each.scope for each in OPERATIONS}
+    assert documented.keys() == CONTRACT
+    for method, path, operation in operations(document):
+        names = [each["name"] for each in operation.get("parameters", []) if each["in"] == "query"]
+        scope, parameters = documented[method, path]
+        assert parameters == ", ".join(names), (method, path)
+        assert scope == scopes.get((method, path), scope)
+        assert (f"Needs the scope `{scope}`." in operation.get("description", "")) == path.startswith("/v1/")
+
+
+def test_the_documentation_has_every_parameter(document: dict[str, Any]):
+    _, _, table = DOCUMENTATION.partition("| parameter | default | means |")
+    named = re.findall(r"^\| (`.*?`) \|", table.partition("\n\n")[0], re.MULTILINE)
+    documented = {name for cell in named for name in re.findall(r"`(\w+)`", cell)}
+    assert documented == {
+        each["name"]
+        for _, _, operation in operations(document)
+        for each in operation.get("parameters", [])
+        if each["in"] == "query"
+    }
+
+
+def test_the_documentation_has_every_problem():
+    rows = re.findall(r"^\| `/problems/([\w-]+)` \| (\d+) \|", DOCUMENTATION, re.MULTILINE)
+    assert {(kind, int(status)) for kind, status in rows} == {
+        (kind.kind, kind.status) for kind in EXPLANATIONS
+    }
+
+
+def test_every_reference_leads_somewhere(document: dict[str, Any]):
+    references = {part["$ref"] for part in parts(document) if isinstance(part.get("$ref"), str)}
+    assert references
+    for reference in references:
+        found: Any = document
+        for step in reference.removeprefix("#/").split("/"):
+            found = found[step]
+    assert "HTTPValidationError" not in document["components"]["schemas"]
+
+
+def test_every_operation_is_described_alike(document: dict[str, Any]):
+    names: list[str] = []
+    for method, path, operation in operations(document):
+        names.append(operation["operationId"])
+        assert operation["summary"], (method, path)
+        assert operation["tags"][0] in {tag["name"] for tag in document["tags"]}
+        if not path.startswith("/v1/"):
+            assert operation["security"] == []
+            continue
+        assert "security" not in operation
+        assert {"401", "403", "422", "503"} <= operation["responses"].keys()
+        for status, answer in operation["responses"].items():
+            if int(status) >= 400:
+                assert answer["content"].keys() == {"application/problem+json"}
+            for content in answer.get("content", {}).values():
+                assert content["schema"].get("$ref"), (method, path, status)
+                assert "example" in content, (method, path, status)
+        for content in operation.get("requestBody", {}).get("content", {}).values():
+            assert "example" in content
+    assert len(set(names)) == len(names)
+    assert document["security"] == [{"key": []}]
+
+
+def test_examples_are_what_their_types_say(document: dict[str, Any]):
+    for operation in OPERATIONS:
+        documented = operation.documented
+        if "answer" in documented:
+            value = msgspec.convert(documented.get("example"), documented["answer"], strict=True)
+            assert msgspec.json.encode(value)
+        if "body" in documented:
+            msgspec.convert(documented["body"].example, documented["body"].type)
+    body = document["paths"][BOARD]["put"]["requestBody"]["content"]["application/json"]
+    parse_definition(body["example"])
+    board = document["paths"][BOARD]["get"]["responses"]["200"]["content"]["application/json"]["example"]
+    parse_definition(board["definition"])
+
+
+def test_scores_and_times_are_described_as_they_travel(document: dict[str, Any]):
+    schemas = document["components"]["schemas"]
+    for schema, field in (("Entry", "score"), ("Submission", "score"), ("Bucket", "low")):
+        assert schemas[schema]["properties"][field]["type"] == ["number", "string"]
+    assert schemas["Page"]["properties"]["starts_at"]["anyOf"][0] == {"type": "string", "format": "date-time"}
+    assert schemas["Submission"]["description"] == "What a caller gives."
+    assert schemas["Submission"]["additionalProperties"] is False

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+
+from laurels import embedded
+from laurels.api import health
+from laurels.api.app import create_app
+from laurels.laurels import Laurels
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from httpx import AsyncClient
+
+
+async def test_a_process_that_lives_says_so(anybody: AsyncClient):
+    answer = await anybody.get("/healthz")
+    assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
+
+
+async def test_a_process_that_can_answer_is_ready(anybody: AsyncClient):
+    answer = await anybody.get("/readyz")
+    checks = {"valkey": "ok", "functions": "ok", "postgres": "ok", "migrations": "ok"}
+    assert (answer.status_code, answer.json()) == (200, {"status": "ready", "checks": checks})
+
+
+async def test_other_functions_or_tables_than_this_versions_are_not_ready(
+    anybody: AsyncClient, laurels: Laurels, monkeypatch: pytest.MonkeyPatch
+):
+    async def are_not_current() -> bool:
+        return False
+
+    monkeypatch.setattr(laurels.valkey, "functions_are_current", are_not_current)
+    monkeypatch.setattr(health, "expected_revision", lambda: "r9999")
+    answer = await anybody.get("/readyz")
+    assert answer.status_code == 503
+    assert answer.headers["retry-after"] == "1"
+    problem = answer.json()
+    assert problem["detail"] == "functions is outdated, migrations is outdated"
+    assert problem["checks"] == {
+        "valkey": "ok",
+        "functions": "outdated",
+        "postgres": "ok",
+        "migrations": "outdated",
+    }
+
+
+async def test_metrics_are_for_prometheus(anybody: AsyncClient):
+    await anybody.get("/healthz")
+    answer = await anybody.get("/metrics")
+    assert answer.headers["content-type"].startswith("text/plain; version=")
+    assert 'laurels_http_requests_total{method="GET",route="/healthz",status="200"}' in answer.text
+
+
+@pytest.fixture
+def own_servers() -> Generator[embedded.EmbeddedServers]:
+    """Servers that the test may stop."""
+    # Not under pytest's folder: that one is closed to the user that the servers run as when we are root.
+    folder = Path(tempfile.mkdtemp(prefix="laurels-test-"))
+    folder.chmod(0o711)
+    try:
+        with embedded.start(folder / "data") as servers:
+            yield servers
+    finally:
+        shutil.rmtree(folder)
+
+
+async def test_without_its_stores_a_process_lives_but_is_not_ready(own_servers: embedded.EmbeddedServers):
+    endpoints = own_servers.endpoints
+    async with Laurels(valkey_url=endpoints.valkey_url, postgres_url=endpoints.postgres_url) as laurels:
+        _, key = await laurels.keys.create("acme", ["admin"])
+        transport = httpx.ASGITransport(create_app(laurels))
+        async with httpx.AsyncClient(transport=transport, base_url="http://laurels.test") as client:
+            client.headers["Authorization"] = f"Bearer {key}"
+            board = "/v1/projects/acme/boards/arcade"
+            assert (await client.put(board, json={})).status_code == 201
+            assert (await client.get("/readyz")).status_code == 200
+            own_servers.stop()
+            assert (await client.get("/healthz")).status_code == 200
+            ready = await client.get("/readyz")
+            assert ready.status_code == 503
+            checks = ("valkey", "functions", "postgres", "migrations")
+            assert ready.json()["checks"] == dict.fromkeys(checks, "unreachable")
+            assert "sock" not in ready.text
+            read = await client.get(f"{board}/entries")
+            assert (read.status_code, read.json()["type"]) == (503, "/problems/unavailable")
+            listed = await client.get("/v1/projects")
+            assert (listed.status_code, listed.json()["type"]) == (503, "/problems/unavailable")
+            written = await client.post(f"{board}/scores", json={"member": "ada", "score": 1})
+            assert written.status_code == 503
+            assert "sock" not in read.text + listed.text + written.text

@@ -1,0 +1,117 @@
+"""Through a real server: what httpx's shortcut into the app does not show."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+import uvicorn
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator, Generator
+
+    from fastapi import FastAPI
+
+    from laurels.embedded import Endpoints
+
+
+@contextmanager
+def listening() -> Generator[socket.socket]:
+    """A socket that takes connections from now on; a server answers them once it is there."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield listener
+
+
+def address(listener: socket.socket) -> str:
+    return "http://{}:{}".format(*listener.getsockname())
+
+
+@pytest.fixture(params=["httptools", "h11"])
+async def served(
+    request: pytest.FixtureRequest, app: FastAPI, admin_key: str
+) -> AsyncGenerator[httpx.AsyncClient]:
+    config = uvicorn.Config(app, http=request.param, log_config=None, access_log=False)
+    server = uvicorn.Server(config)
+    with listening() as listener:
+        serving = asyncio.create_task(server.serve(sockets=[listener]))
+        headers = {"Authorization": f"Bearer {admin_key}"}
+        async with httpx.AsyncClient(base_url=address(listener), headers=headers) as client:
+            yield client
+        server.should_exit = True
+        await serving
+
+
+async def test_members_with_slashes_arrive_as_they_were_sent(served: httpx.AsyncClient, board: str):
+    for member, score in (("x", 1), ("x/around", 2), ("é\n/🏆", 3)):
+        sent = await served.post(f"{board}/scores", json={"member": member, "score": score})
+        assert sent.status_code == 200
+    assert (await served.get(f"{board}/entries/x%2Faround")).json()["member"] == "x/around"
+    assert len((await served.get(f"{board}/entries/x/around")).json()["entries"]) == 3
+    assert (await served.get(f"{board}/entries/%C3%A9%0A%2F%F0%9F%8F%86")).json()["score"] == 3
+
+
+async def test_lines_are_streamed(served: httpx.AsyncClient, board: str):
+    async def lines() -> AsyncIterator[bytes]:
+        for index in range(5000):
+            yield b'{"member":"m%d","score":%d}\n' % (index, index)
+
+    answer = await served.post(
+        f"{board}/scores/batch", content=lines(), headers={"Content-Type": "application/x-ndjson"}
+    )
+    assert answer.json() == {"accepted": 5000, "rejected": []}
+
+
+async def test_a_body_that_is_too_large_is_answered(served: httpx.AsyncClient, board: str):
+    answer = await served.post(f"{board}/scores", content=b" " * (4 * 2**20))
+    assert answer.status_code == 413
+    assert answer.json()["type"] == "/problems/too-large"
+    assert (await served.get(board)).status_code == 200
+
+
+async def test_who_has_no_key_is_told_before_the_body_is_read(served: httpx.AsyncClient, board: str):
+    answer = await served.post(
+        f"{board}/scores/batch", content=b" " * (8 * 2**20), headers={"Authorization": "Bearer none"}
+    )
+    assert answer.status_code == 401
+
+
+async def test_head_has_no_body(served: httpx.AsyncClient):
+    answer = await served.head("/healthz")
+    assert (answer.status_code, answer.content) == (200, b"")
+    assert (await served.get("/healthz")).json() == {"status": "ok"}
+
+
+def test_workers_make_their_app_from_the_settings(endpoints: Endpoints):
+    environment = os.environ | {
+        "LAURELS_VALKEY_URL": endpoints.valkey_url,
+        "LAURELS_POSTGRES_URL": endpoints.postgres_url,
+        "LAURELS_BOOTSTRAP_KEY": "from-the-first-start",
+        "LAURELS_LOG_FORMAT": "json",
+    }
+    with listening() as listener:
+        command = [sys.executable, "-m", "uvicorn", "--factory", "laurels.api.app:app_from_settings"]
+        with subprocess.Popen(
+            [*command, "--fd", str(listener.fileno()), "--workers", "2", "--no-access-log"],
+            env=environment,
+            pass_fds=[listener.fileno()],
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as server:
+            key = {"Authorization": "Bearer from-the-first-start"}
+            with httpx.Client(base_url=address(listener), headers=key, timeout=30) as client:
+                ready = client.get("/readyz", headers={"X-Request-Id": "r-1"})
+                projects = client.get("/v1/projects")
+            server.send_signal(signal.SIGTERM)
+            logged = server.communicate()[1]
+    assert ready.json()["status"] == "ready"
+    assert projects.status_code == 200
+    assert '"route": "/v1/projects"' in logged
+    assert "from-the-first-start" not in logged
