@@ -36,7 +36,7 @@ def test_every_setting_has_a_default():
     settings = load_settings()
     assert (settings.host, settings.port, settings.workers) == ("127.0.0.1", 8000, 1)
     assert settings.valkey_url is settings.postgres_url is settings.data_dir is settings.bootstrap_key is None
-    assert (settings.durability, settings.log_level, settings.log_format) == ("fast", "info", "auto")
+    assert (settings.log_level, settings.log_format) == ("info", "auto")
 
 
 def test_arguments_come_before_the_environment_and_that_before_the_file(

@@ -88,11 +88,6 @@ class Settings(BaseSettings):
         description="Where PostgreSQL 16+ answers: `postgresql://user:password@host:5432/database`. "
         "By default Laurels starts its own.",
     )
-    durability: Literal["fast", "fsync", "replicated"] = Field(
-        default="fast",
-        description="When a write is answered, for the whole deployment: `fast` once Valkey has it (on disk "
-        "within a second), `fsync` once it is on disk, `replicated` once a replica has it.",
-    )
     bootstrap_key: SecretStr | None = Field(
         default=None,
         description="An admin key for every project, accepted from the first start: for automation. "

@@ -1,0 +1,106 @@
+# The commands of the project. They need Python 3.11 or newer and make, nothing else: what they use is
+# installed into .venv, in the versions of constraints.txt, and again only when these change.
+#
+#   make run ARGS="--port 9000"       options of `laurels serve`
+#   make test ARGS="tests/api -x"     options of pytest
+#   make bench ARGS="writes"          one benchmark
+#   make run PYTHON=python3.13        the Python of a new .venv (`make clean` removes the old one)
+
+PYTHON ?= python3
+ARGS ?=
+# Examples of the oracle's soak: each is 40 operations on a random board, so this is a million of them.
+ORACLE_EXAMPLES ?= 25000
+CRASH_ROUNDS ?= 50
+
+VENV := .venv
+BIN := $(VENV)/bin
+# uv is used where it is installed: it does the same as venv and pip, sooner.
+UV := $(shell command -v uv 2>/dev/null)
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+.PHONY: help
+help: ## list the commands
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: $(VENV)/.run ## start Laurels with a demo project on http://127.0.0.1:8000; Ctrl-C stops it
+	@$(BIN)/laurels serve --demo $(ARGS) || test $$? -eq 130
+
+.PHONY: test
+test: $(VENV)/.test ## run the tests, on a real Valkey and PostgreSQL that they start themselves
+	$(BIN)/python -m pytest $(ARGS)
+
+.PHONY: check
+check: $(VENV)/.dev ## check format, lint and types; change nothing
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/basedpyright
+
+.PHONY: format
+format: $(VENV)/.dev ## format the code, and mend what the linter can mend
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+.PHONY: bench
+bench: $(VENV)/.run ## measure, side by side with other ways to do the same
+	$(BIN)/python -m bench $(ARGS)
+
+.PHONY: web
+web: ## check the files of the web page; it has no build step
+	@test -s src/laurels/web/index.html || { echo "src/laurels/web/index.html is missing" >&2; exit 1; }
+	@echo "src/laurels/web is served as it stands: there is nothing to build."
+
+.PHONY: soak
+soak: $(VENV)/.test ## compare a million random operations with a plain sort; takes a day
+	ORACLE_EXAMPLES=$(ORACLE_EXAMPLES) $(BIN)/python -m pytest tests/boards/test_oracle.py $(ARGS)
+
+.PHONY: crash
+crash: $(VENV)/.test ## kill Laurels fifty times while it writes, and look for what is lost
+	CRASH_ROUNDS=$(CRASH_ROUNDS) $(BIN)/python -m pytest tests/embedded/test_embedded_deaths.py $(ARGS)
+
+.PHONY: constraints
+constraints: ## choose the newest versions again, and write constraints.txt (needs uv)
+	@test -n "$(UV)" || { echo "This needs uv: https://docs.astral.sh/uv/" >&2; exit 1; }
+	@$(UV) pip compile --quiet --upgrade --universal --python-version 3.11 --no-header --no-annotate \
+		--no-emit-index-url --group pyproject.toml:dev pyproject.toml --output-file constraints.new >/dev/null
+	@{ sed -n '/^#/p' constraints.txt; sed 's/ *;.*//' constraints.new; } > constraints.txt.new
+	@mv constraints.txt.new constraints.txt
+	@rm constraints.new
+
+.PHONY: clean
+clean: ## remove .venv and every cache; the data of Laurels stays
+	rm -rf $(VENV) .hypothesis .pytest_cache .ruff_cache build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# What is installed, marked by a file: Laurels alone, with what its tests need, with all tools.
+$(VENV)/.run: WHAT := --editable .
+$(VENV)/.test: WHAT := --editable . --group test
+$(VENV)/.dev: WHAT := --editable . --group dev
+
+$(VENV)/.run $(VENV)/.test $(VENV)/.dev: $(BIN)/python pyproject.toml constraints.txt
+ifdef UV
+	@$(UV) pip install --quiet --python $(BIN)/python --constraint constraints.txt $(WHAT)
+else
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(BIN)/python -m ensurepip >/dev/null
+	@# Dependency groups came with pip 25.1; the pip that Python brings may be older.
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pip>=25.1'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt $(WHAT)
+endif
+	@touch $@
+
+$(BIN)/python:
+	@command -v $(PYTHON) >/dev/null || { \
+		echo "There is no $(PYTHON): install Python 3.11 or newer, or name one, such as make run PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "Laurels needs Python 3.11 or newer, and $(PYTHON) is `$(PYTHON) --version 2>&1`:" \
+			"name another, such as make run PYTHON=python3.12" >&2; exit 1; }
+	@echo "Installing into $(VENV); the first time takes a minute."
+ifdef UV
+	@$(UV) venv --quiet --clear --python "$$($(PYTHON) -c 'import sys; print(sys.executable)')" $(VENV)
+else
+	@$(PYTHON) -m venv --clear $(VENV) || { rm -rf $(VENV); \
+		echo "$(PYTHON) cannot make a virtual environment. On Debian and Ubuntu: apt install python3-venv" >&2; \
+		exit 1; }
+endif

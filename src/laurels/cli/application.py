@@ -1,0 +1,67 @@
+"""The commands, and how each of them ends: with an answer, or with one line that says why not."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import traceback
+from typing import NoReturn
+
+import typer
+
+from laurels.cli import apply, boards, demo, doctor, keys, serve, version
+from laurels.cli.output import complain
+from laurels.errors import LaurelsError
+
+INTERRUPTED = 130
+"""128 + SIGINT, as shells report it."""
+PIPE_CLOSED = 141
+"""128 + SIGPIPE."""
+
+app = typer.Typer(
+    name="laurels",
+    help="Leaderboards: boards, scores, ranks.",
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command()(serve.serve)
+app.command()(apply.apply)
+# A score may be negative: -5 is no option.
+app.command(context_settings={"ignore_unknown_options": True})(boards.submit)
+app.command()(boards.top)
+app.command()(boards.rank)
+app.add_typer(keys.app, name="keys")
+app.command()(doctor.doctor)
+app.command()(demo.demo)
+app.command()(version.version)
+
+
+def main() -> NoReturn:
+    sys.exit(_run())
+
+
+def _run() -> int:
+    try:
+        ended = app(sys.argv[1:] or ["--help"], prog_name="laurels", standalone_mode=False)
+        sys.stdout.flush()
+    except typer.TyperException as error:
+        context = getattr(error, "ctx", None)
+        complain(f"{error.format_message()} (see {context.command_path if context else 'laurels'} --help)")
+        return error.exit_code
+    except LaurelsError as error:
+        complain(error.detail)
+        return 1
+    except (KeyboardInterrupt, typer.Abort):
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read us (`| head`) has enough; Python would complain once more when it flushes at its end.
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return PIPE_CLOSED
+    except Exception as error:  # noqa: BLE001  # the last resort: a defect is said in one line too
+        if os.environ.get("LAURELS_LOG_LEVEL", "").lower() == "debug":
+            traceback.print_exc()
+        complain(f"{type(error).__name__}: {error} (a defect: LAURELS_LOG_LEVEL=debug shows where)")
+        return 1
+    return ended if isinstance(ended, int) else 0

@@ -1,0 +1,32 @@
+import asyncio
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from laurels import doctor as examination
+from laurels.cli.options import DataDir, Json
+from laurels.cli.output import Output, printable, table
+from laurels.doctor import Finding
+
+MARKS = {"ok": Text("ok", "green"), "warning": Text("warning", "yellow"), "wrong": Text("wrong", "bold red")}
+
+
+def doctor(*, data_dir: DataDir = None, json: Json = False) -> None:
+    """Examine this machine and the stores. The exit code is 1 when something is wrong."""
+    output = Output(as_json=json)
+    with output.working("Examining") as say:
+        findings = asyncio.run(examination.examine(data_dir, say=say))
+    is_well = all(finding.status != "wrong" for finding in findings)
+    output.show({"ok": is_well, "findings": findings}, _picture(findings))
+    if not is_well:
+        raise typer.Exit(1)
+
+
+def _picture(findings: list[Finding]) -> Table:
+    picture = table("", "what", "found", "fix")
+    for finding in findings:
+        picture.add_row(
+            MARKS[finding.status], finding.name, Text(printable(finding.found)), Text(printable(finding.fix))
+        )
+    return picture

@@ -1,0 +1,75 @@
+"""The address that is listened on: taken before anything else starts, so that nothing starts in vain."""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import socket
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from laurels.errors import StartupError
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+
+@dataclass(frozen=True)
+class Address:
+    host: str
+    port: int
+
+    @property
+    def is_loopback(self) -> bool:
+        return ipaddress.ip_address(self.host).is_loopback
+
+    @property
+    def url(self) -> str:
+        """As this machine reaches it."""
+        address = ipaddress.ip_address(self.host)
+        if address.is_unspecified:
+            address = ipaddress.ip_address("127.0.0.1" if address.version == 4 else "::1")
+        return f"http://[{address}]:{self.port}" if address.version == 6 else f"http://{address}:{self.port}"
+
+
+class Listener:
+    """Bound, but not listening yet: who connects too early is refused, not left waiting."""
+
+    def __init__(self, host: str, port: int) -> None:
+        family, where = _resolve(host, port)
+        self.socket = socket.socket(family)
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            self.socket.bind(where)
+        except OSError as error:
+            self.socket.close()
+            raise StartupError(_explain(error, host, port)) from None
+        self.address = Address(*self.socket.getsockname()[:2])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.socket.close()
+
+
+def _resolve(host: str, port: int) -> tuple[socket.AddressFamily, tuple[object, ...]]:
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except (socket.gaierror, UnicodeError):
+        raise StartupError(f"{host!r} is no address that can be found: choose another with --host") from None
+    family, _, _, _, where = min(found, key=lambda each: each[0] != socket.AF_INET)
+    return family, where
+
+
+def _explain(error: OSError, host: str, port: int) -> str:
+    if error.errno == errno.EADDRINUSE:
+        another = f"--port {port + 1}" if port < 65_535 else "--port"
+        return f"port {port} of {host} is in use: choose another with {another}, or a free one with --port 0"
+    if error.errno == errno.EACCES:
+        return f"port {port} is reserved for root: choose one above 1023 with --port"
+    if error.errno == errno.EADDRNOTAVAIL:
+        return f"{host} is not an address of this machine: choose another with --host"
+    return f"{host} port {port} cannot be used ({error.strerror}): choose others with --host and --port"

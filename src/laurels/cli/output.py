@@ -1,0 +1,112 @@
+"""What commands say: tables and progress for people, one JSON document for programs."""
+
+from __future__ import annotations
+
+import re
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import msgspec
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TextColumn
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+    from rich.console import RenderableType
+
+DAY, HOUR, MINUTE = 86_400, 3_600, 60
+
+
+class Output:
+    def __init__(self, *, as_json: bool) -> None:
+        self.as_json = as_json
+        self.console = Console(highlight=False, emoji=False)
+        self._messages = Console(stderr=True, highlight=False, emoji=False)
+
+    def show(self, document: object, picture: RenderableType) -> None:
+        """The document to programs, the picture to people."""
+        if self.as_json:
+            sys.stdout.write(msgspec.json.encode(document).decode() + "\n")
+            sys.stdout.flush()
+        else:
+            self.console.print(picture, soft_wrap=isinstance(picture, str | Text))
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether somebody sees what goes on while it goes on."""
+        return self._messages.is_terminal and not self.as_json
+
+    @contextmanager
+    def working(self, doing: str) -> Generator[Callable[[str], None]]:
+        """A spinner, as long as it takes; what is yielded changes its words."""
+        if not self.is_watched:
+            yield lambda _: None
+            return
+        with self._messages.status(escape(doing)) as status:
+            yield lambda words: status.update(escape(words))
+
+    @contextmanager
+    def counting(self, doing: str) -> Generator[Callable[[int, int], None]]:
+        """A bar; what is yielded moves it: so many done, of so many."""
+        if not self.is_watched:
+            yield lambda _done, _of: None
+            return
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.completed:,} of {task.total:,}"),
+        )
+        with Progress(*columns, console=self._messages, transient=True) as progress:
+            task = progress.add_task(escape(doing), total=0)
+            yield lambda done, of: progress.update(task, completed=done, total=of)
+
+
+def complain(message: str) -> None:
+    """One line on stderr; what a server said last may follow it, indented."""
+    console = Console(stderr=True, highlight=False, emoji=False)
+    first, *evidence = message.splitlines() or ["something went wrong"]
+    console.print(Text.assemble(("laurels: ", "bold red"), printable(first)), soft_wrap=True)
+    for line in evidence:
+        console.print(Text(printable(line), "dim"), soft_wrap=True)
+
+
+def table(*columns: str, title: str | None = None, caption: str | None = None) -> Table:
+    """A plain table; a column that begins with > is aligned to the right."""
+    made = Table(
+        title=title, caption=caption, title_justify="left", caption_justify="left", title_style="bold"
+    )
+    for column in columns:
+        made.add_column(column.removeprefix(">"), justify="right" if column.startswith(">") else "left")
+    return made
+
+
+def printable(text: str) -> str:
+    """Any text, harmless in a terminal: control characters, which members may have, are shown as escapes."""
+    return re.sub(r"[^\S ]|[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]", _escaped, text)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape").decode()
+
+
+def grouped(number: float) -> str:
+    """1234567 is 1,234,567; all digits of a fraction stay."""
+    if isinstance(number, int) or (number.is_integer() and abs(number) < 2**53):
+        return f"{int(number):,}"
+    return f"{number:,}" if abs(number) < 2**53 else repr(number)
+
+
+def duration(seconds: float) -> str:
+    """In the two largest units: 3 d 4 h, 12 min, 40 s."""
+    whole = max(0, round(seconds))
+    days, hours, minutes = whole // DAY, whole % DAY // HOUR, whole % HOUR // MINUTE
+    if days:
+        return f"{days} d {hours} h"
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min" if minutes else f"{whole} s"

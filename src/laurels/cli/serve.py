@@ -1,0 +1,220 @@
+"""`laurels serve`: the stores, then the API, until it is told to stop."""
+
+import asyncio
+import logging
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import structlog
+import typer
+import uvicorn
+
+from laurels import demo as demo_project
+from laurels import embedded
+from laurels.archive.keys import EVERY_PROJECT, SCOPES
+from laurels.cli import local_key
+from laurels.cli.listening import Listener
+from laurels.cli.options import DataDir, Json
+from laurels.cli.output import Output
+from laurels.cli.welcome import OWN_BOARD, Announcement, Welcome
+from laurels.errors import StartupError
+from laurels.laurels import Laurels
+from laurels.logs import configure_logs
+from laurels.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+APP = "laurels.cli.serve:worker_app"
+UVICORN: dict[str, Any] = {
+    "factory": True,
+    "http": "httptools",
+    "log_config": None,
+    "access_log": False,  # the API has its own
+    "server_header": False,
+    "timeout_graceful_shutdown": 10,  # seconds that requests under way have to end
+}
+
+
+class Terminated(BaseException):
+    """SIGTERM arrived: an end in good order."""
+
+
+@dataclass(frozen=True)
+class Stores:
+    valkey_url: str
+    postgres_url: str
+    data_dir: Path | None
+    """Where both are, when both are ours."""
+
+
+def serve(  # noqa: PLR0913  # a parameter is an option
+    *,
+    host: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS", help="The address to listen on. (default: 127.0.0.1)", show_default=False
+        ),
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=0,
+            max=65535,
+            help="The port; 0 takes a free one. (default: 8000)",
+            show_default=False,
+        ),
+    ] = None,
+    data_dir: DataDir = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="How many processes answer. (default: 1)", show_default=False),
+    ] = None,
+    demo: Annotated[bool, typer.Option("--demo", help="Fill the demo board, if it is empty.")] = False,
+    json: Json = False,
+) -> None:
+    """Start Laurels: its stores, unless URLs name others, and the API."""
+    settings = load_settings(host=host, port=port, data_dir=data_dir, workers=workers)
+    _set_up_logs(settings)
+    output = Output(as_json=json)
+    signal.signal(signal.SIGTERM, _terminate)
+    try:
+        with Listener(settings.host, settings.port) as listener, _stores(settings, output) as stores:
+            os.environ |= {
+                "LAURELS_VALKEY_URL": stores.valkey_url,
+                "LAURELS_POSTGRES_URL": stores.postgres_url,
+            }
+            welcome = asyncio.run(_prepare(settings, stores, listener, output, demo=demo))
+            announcement = Announcement(welcome, output)
+            _answer_requests(settings, listener)
+            if not announcement.was_made:
+                raise StartupError("the API did not start: the log above says why")
+    except Terminated:
+        return
+
+
+def worker_app() -> "FastAPI":
+    """The app, in each process that answers; what it needs is in the environment."""
+    from laurels.api.app import app_from_settings  # noqa: PLC0415  # half a second that other commands do without
+
+    _set_up_logs(load_settings())
+    _end_with_parent()
+    return app_from_settings()
+
+
+@contextmanager
+def _stores(settings: Settings, output: Output) -> Generator[Stores]:
+    if settings.valkey_url and settings.postgres_url:
+        yield Stores(settings.valkey_url, settings.postgres_url, None)
+        return
+    with output.working("Starting Valkey and PostgreSQL") as say:
+        servers = embedded.start(settings.data_dir or embedded.default_data_dir(), say=_logged(say, output))
+    with servers:
+        ours = servers.endpoints
+        both = not settings.valkey_url and not settings.postgres_url
+        yield Stores(
+            settings.valkey_url or ours.valkey_url,
+            settings.postgres_url or ours.postgres_url,
+            servers.data_dir if both else None,
+        )
+
+
+async def _prepare(
+    settings: Settings, stores: Stores, listener: Listener, output: Output, *, demo: bool
+) -> Welcome:
+    """Everything that must be done once, before however many workers start."""
+    async with Laurels(valkey_url=stores.valkey_url, postgres_url=stores.postgres_url) as laurels:
+        if demo:
+            with output.counting("Filling the demo") as progress:
+                await demo_project.fill(laurels, progress=progress)
+        address = listener.address
+        has_demo = await laurels.store.get(*demo_project.BOARD.split("/")) is not None
+        return Welcome(
+            url=address.url,
+            board=demo_project.BOARD if has_demo else OWN_BOARD,
+            is_defined=has_demo,
+            key=await _settle_local_key(laurels, stores.data_dir if address.is_loopback else None),
+            key_file=stores.data_dir and stores.data_dir / local_key.FILE,
+            key_variable="LAURELS_BOOTSTRAP_KEY" if settings.bootstrap_key else "KEY",
+        )
+
+
+async def _settle_local_key(laurels: Laurels, data_dir: Path | None) -> str | None:
+    if data_dir is None:
+        await laurels.keys.revoke(local_key.LABEL)
+        return None
+    secret = local_key.local_key(data_dir)
+    await laurels.keys.ensure(secret, EVERY_PROJECT, SCOPES, local_key.LABEL)
+    return secret
+
+
+def _answer_requests(settings: Settings, listener: Listener) -> None:
+    """Until SIGINT or SIGTERM: the first ends as KeyboardInterrupt, the second as Terminated or a return."""
+    if settings.workers == 1:
+        uvicorn.Server(uvicorn.Config(APP, **UVICORN)).run(sockets=[listener.socket])
+        return
+    listener.socket.close()  # uvicorn binds for its workers itself
+    host, port = listener.address.host, listener.address.port
+    with _remembering_interrupts():
+        uvicorn.run(APP, host=host, port=port, workers=settings.workers, **UVICORN)
+
+
+@contextmanager
+def _remembering_interrupts() -> Generator[None]:
+    """Raises the Ctrl-C that uvicorn's supervisor of workers obeyed without a word."""
+    reading, writing = os.pipe()
+    os.set_blocking(reading, False)
+    os.set_blocking(writing, False)
+    signal.set_wakeup_fd(writing)
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(-1)
+        os.close(writing)
+        with os.fdopen(reading, "rb") as arrived:
+            signals = arrived.read() or b""
+    if signal.SIGINT in signals:
+        raise KeyboardInterrupt
+
+
+def _end_with_parent() -> None:
+    """A worker whose parent was killed stops too, and leaves the port."""
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return
+
+    def watch() -> None:
+        parent.join()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=watch, name="parent", daemon=True).start()
+
+
+def _set_up_logs(settings: Settings) -> None:
+    """Others are heard from warnings on; in a terminal so are requests, unless a level was asked for."""
+    configure_logs(settings)
+    quiet = ["alembic", "uvicorn"] if settings.log_level != "debug" else []
+    if sys.stderr.isatty() and "log_level" not in settings.model_fields_set:
+        quiet.append("laurels.access")
+    for name in quiet:
+        logging.getLogger(name).setLevel(logging.WARNING)
+
+
+def _logged(say: Callable[[str], None], output: Output) -> Callable[[str], None]:
+    """Where nobody watches a spinner, the log tells what takes long."""
+    log = structlog.stdlib.get_logger("laurels.serve")
+    return say if output.is_watched else log.info
+
+
+def _terminate(_signal: int, _frame: FrameType | None) -> NoReturn:
+    raise Terminated

@@ -1,0 +1,111 @@
+"""What `serve` says once it answers: where, with which key, and two commands to try."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import threading
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from laurels.cli.output import Output
+
+POLL = 0.02
+"""Seconds between two looks whether the API answers."""
+OWN_BOARD = "my-game/high-scores"
+
+
+@dataclass(frozen=True)
+class Welcome:
+    url: str
+    board: str
+    """The board that the commands use."""
+    is_defined: bool
+    key: str | None
+    key_file: Path | None
+    key_variable: str
+    """Where the commands look for a key that is not shown."""
+
+    @property
+    def page(self) -> str:
+        """The key is in the fragment: browsers do not send that to any server, nor log it."""
+        return f"{self.url}/#key={self.key}" if self.key else f"{self.url}/"
+
+    @property
+    def commands(self) -> list[str]:
+        """Ready to be pasted."""
+        project, board = self.board.split("/")
+        at = f"{self.url}/v1/projects/{project}/boards/{board}"
+        key = f'-H "Authorization: Bearer {self.key or f"${self.key_variable}"}"'
+        json = "-H 'Content-Type: application/json'"
+        define = f"curl -sS -X PUT {key} {json} -d '{{}}' {at}"
+        submit = f'curl -sS {key} {json} -d \'{{"member": "you", "score": 42000}}\' {at}/scores'
+        top = f"curl -sS {key} '{at}/entries?limit=5'"
+        return [submit, top] if self.is_defined else [define, submit, top]
+
+    @property
+    def document(self) -> dict[str, object]:
+        return {"url": self.url, "page": self.page, "key": self.key, "commands": self.commands}
+
+    @property
+    def picture(self) -> Text:
+        text = Text()
+        text.append("\nLaurels is ready.\n\n", "bold green")
+        _line(text, "page", self.page, "bold")
+        _line(text, "API", f"{self.url}/docs")
+        if self.key:
+            _line(text, "key", self.key)
+            text.append(
+                f"           for every project, on this machine only; kept in {self.key_file}\n", "dim"
+            )
+        else:
+            _line(
+                text,
+                "key",
+                f"`laurels keys create PROJECT` makes one; the commands take it from ${self.key_variable}",
+            )
+        text.append("\n  Try it:\n\n")
+        for command in self.commands:
+            text.append(f"  {command}\n\n")
+        text.append("  Ctrl-C stops it.\n", "dim")
+        return text
+
+
+class Announcement:
+    """Waits beside the server until it answers, then says so, once."""
+
+    def __init__(self, welcome: Welcome, output: Output) -> None:
+        self._welcome = welcome
+        self._output = output
+        self.was_made = False
+        threading.Thread(target=self._announce, name="welcome", daemon=True).start()
+
+    def _announce(self) -> None:
+        while not _answers(self._welcome.url):
+            time.sleep(POLL)
+        self.was_made = True
+        with contextlib.suppress(BrokenPipeError):  # nobody listens any more
+            self._output.show(self._welcome.document, self._welcome.picture)
+
+
+def _answers(url: str) -> bool:
+    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=5)
+    try:
+        connection.request("GET", "/readyz")
+        return connection.getresponse().status == http.HTTPStatus.OK
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def _line(text: Text, name: str, value: str, style: str = "") -> None:
+    text.append(f"  {name:<7}  ", "dim")
+    text.append(f"{value}\n", style)

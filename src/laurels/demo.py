@@ -1,0 +1,124 @@
+"""A project to look at: `demo/arcade`, some thousand players of a week. Invented, and the same each time."""
+
+from __future__ import annotations
+
+import random
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from laurels.boards.submission import Submission
+from laurels.clock import datetime_of
+from laurels.errors import NotFound
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from laurels.clock import Moment
+    from laurels.laurels import Laurels
+
+BOARD: Final = "demo/arcade"
+DEFINITION: Final[dict[str, Any]] = {
+    "aggregate": "best",
+    "windows": [
+        {"period": "daily", "keep": 30},
+        {"period": "weekly", "keep": 12},
+        {"period": "all_time"},
+    ],
+    "groups": [["country"]],
+    "lateness": "P8D",
+}
+MEMBERS: Final = 5_000
+SEED: Final = 1972  # the year of Pong
+SPREAD: Final = timedelta(days=7, hours=12)
+"""How far back the plays go: within the board's lateness, and over the end of a week."""
+PLAYING_NOW: Final = 60
+"""Members who played within the last minute, so that today's window is never empty."""
+CHUNK: Final = 2_000
+
+MANNERS: Final = """
+    amber arctic atomic brave bright broken calm chrome cosmic crimson dizzy dusty electric fading
+    fearless frozen gentle ghostly golden hidden hollow humble icy jade lazy little loud lucky lunar
+    mellow midnight misty neon nimble noble northern pixel quiet rapid rusty salty scarlet secret shiny
+    silent silver sleepy solar stormy sunny swift tiny turbo velvet violet wandering wild winter wooden
+""".split()  # noqa: SIM905  # words read best as words
+CREATURES: Final = """
+    badger beetle bison comet condor cricket crow dingo dolphin falcon ferret finch fox gecko goose hare
+    hawk heron ibis jackal kestrel koala lemur llama lynx magpie manta marten mole moose moth newt ocelot
+    orca osprey otter owl panda penguin pigeon puffin quokka raven robin rocket sparrow squid stoat
+    swallow tapir tiger toad turtle viper walrus weasel wolf wombat yak zebra
+""".split()  # noqa: SIM905  # words read best as words
+COUNTRIES: Final = {
+    "BR": 16, "US": 15, "JP": 10, "DE": 8, "IN": 8, "FR": 6, "GB": 6, "MX": 5, "KR": 5, "PL": 4, "ES": 4,
+    "IT": 3, "CA": 3, "AR": 3, "TR": 3, "ID": 3, "NG": 2, "PT": 2, "SE": 2, "AU": 2, "NZ": 1, "CL": 1,
+}  # fmt: skip
+"""Of a hundred and some players, how many are from where."""
+
+
+async def fill(
+    laurels: Laurels, *, reset: bool = False, progress: Callable[[int, int], None] = lambda _done, _of: None
+) -> int:
+    """How many scores were submitted: none when the board has entries already, unless it is reset."""
+    if reset:
+        await _drop(laurels)
+    elif await holds_entries(laurels):
+        return 0
+    await laurels.define(BOARD, DEFINITION)
+    submissions = list(plays(laurels.clock()))
+    for start in range(0, len(submissions), CHUNK):
+        progress(start, len(submissions))
+        await laurels.submit_many(BOARD, submissions[start : start + CHUNK])
+    progress(len(submissions), len(submissions))
+    return len(submissions)
+
+
+async def holds_entries(laurels: Laurels) -> bool:
+    try:
+        return any(window.entries for window in await laurels.windows(BOARD))
+    except NotFound:
+        return False
+
+
+def plays(now: Moment, seed: int = SEED) -> Iterator[Submission]:
+    """Every score that the players made in the week up to now; who is good is good most of the time."""
+    chance = random.Random(seed)  # noqa: S311  # the same players each time, not secrets
+    handles = _handles(chance)
+    countries, weights = list(COUNTRIES), list(COUNTRIES.values())
+    present = datetime_of(now)
+    for index in range(MEMBERS):
+        member = next(handles)
+        country = chance.choices(countries, weights)[0]
+        skill = chance.lognormvariate(9.0, 0.75)
+        ages = [SPREAD * chance.random() for _ in range(1 + int(chance.expovariate(0.6)))]
+        if index % (MEMBERS // PLAYING_NOW) == 0:
+            ages.append(timedelta(minutes=1) * chance.random())
+        for age in ages:
+            score = max(10, round(skill * chance.lognormvariate(0, 0.35), -1))
+            yield Submission(member, int(score), present - age, {"country": country})
+
+
+def _handles(chance: random.Random) -> Iterator[str]:
+    """Names as players choose them, each once."""
+    taken: set[str] = set()
+    while True:
+        manner, creature = chance.choice(MANNERS), chance.choice(CREATURES)
+        number = chance.choice(["", "", "", str(chance.randint(2, 9)), str(chance.randint(10, 99))])
+        handle = chance.choice(
+            [
+                f"{manner}_{creature}{number}",
+                f"{manner}{creature}{number}",
+                f"{manner.title()}{creature.title()}{number}",
+                f"{manner}-{creature}{number}",
+                f"{creature}{number or chance.randint(100, 999)}",
+                f"the_{manner}_{creature}{number}",
+            ]
+        )
+        if handle not in taken:
+            taken.add(handle)
+            yield handle
+
+
+async def _drop(laurels: Laurels) -> None:
+    try:
+        await laurels.drop(BOARD)
+    except NotFound:
+        return

@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from laurels import Laurels, doctor, embedded
+from laurels.embedded import Inspection
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Iterator
+
+    from laurels.doctor import Finding, Status
+    from laurels.embedded import Endpoints
+    from laurels.valkey.client import Valkey
+
+
+@pytest.fixture(autouse=True)
+def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in os.environ:
+        if name.upper().startswith("LAURELS_"):
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="laurels-test-") as name:
+        Path(name).chmod(0o711)
+        yield Path(name)
+
+
+@pytest.fixture
+async def stores(endpoints: Endpoints, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[Valkey]:
+    """The tests' own stores, up to date, by their URLs."""
+    monkeypatch.setenv("LAURELS_VALKEY_URL", endpoints.valkey_url)
+    monkeypatch.setenv("LAURELS_POSTGRES_URL", endpoints.postgres_url)
+    async with Laurels() as laurels:
+        yield laurels.valkey
+
+
+def by_name(findings: list[Finding]) -> dict[str, Finding]:
+    return {finding.name: finding for finding in findings}
+
+
+async def test_stores_that_are_well(stores: Valkey):
+    findings = await doctor.examine()
+    assert {finding.status for finding in findings} == {"ok"}
+    assert {"Python", "Valkey", "append-only file", "memory", "functions", "PostgreSQL", "schema"} <= set(
+        by_name(findings)
+    )
+
+
+@pytest.mark.parametrize(
+    ("setting", "broken", "well", "found"),
+    [
+        ("maxmemory-policy", "allkeys-lru", "noeviction", ("memory", "wrong")),
+        ("appendfsync", "no", "everysec", ("append-only file", "warning")),
+        ("appendonly", "no", "yes", ("append-only file", "wrong")),
+    ],
+)
+async def test_what_is_broken_is_found(
+    stores: Valkey, setting: str, broken: str, well: str, found: tuple[str, Status]
+):
+    await stores.command("CONFIG", "SET", setting, broken)
+    try:
+        finding = by_name(await doctor.examine())[found[0]]
+    finally:
+        await stores.command("CONFIG", "SET", setting, well)
+    assert finding.status == found[1]
+    assert setting in finding.fix
+
+
+async def test_functions_of_another_version_are_found_and_left_alone(stores: Valkey):
+    other = "#!lua name=laurels\nserver.register_function('laurels_other', function() return 1 end)"
+    await stores.command("FUNCTION", "LOAD", "REPLACE", other)
+    try:
+        assert by_name(await doctor.examine())["functions"].status == "wrong"
+        assert not await stores.functions_are_current()
+    finally:
+        await stores.load_functions()
+
+
+async def test_a_folder_that_is_not_there_is_not_made(place: Path):
+    findings = by_name(await doctor.examine(place / "data"))
+    assert findings["stores"].found == "not made yet"
+    assert not (place / "data").exists()
+
+
+async def test_a_folder_in_use_names_its_holder(place: Path):
+    with embedded.start(place / "data"):
+        findings = by_name(await doctor.examine(place / "data"))
+        assert findings["in use"].found == f"by process {os.getpid()}"
+        assert findings["sockets"].status == "ok"
+        assert (findings["schema"].status, findings["functions"].status) == ("warning", "warning")
+
+
+async def test_a_setting_that_is_wrong_is_found(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("LAURELS_PORT", "many")
+    assert by_name(await doctor.examine())["settings"].status == "wrong"
+
+
+async def test_a_folder_that_is_a_file_is_found(place: Path):
+    (place / "data").write_text("")
+    finding = by_name(await doctor.examine(place / "data"))["data folder"]
+    assert finding.status == "wrong"
+
+
+INSPECTION = Inspection(
+    data_dir=Path("/data"),
+    exists=True,
+    owner="me",
+    mode=0o700,
+    servers_run_as="me",
+    holder_pid=None,
+    pids={},
+    sockets=Path("/run/x"),
+    sockets_mode=0o700,
+    valkey_version="9.1.2",
+    postgres_version="18.4",
+    free_bytes=10 * 1024**3,
+)
+
+
+@pytest.mark.parametrize(
+    ("change", "name", "status"),
+    [
+        ({}, "data folder", "ok"),
+        ({"mode": 0o755}, "data folder", "wrong"),
+        ({"sockets_mode": 0o711}, "sockets", "wrong"),
+        ({"free_bytes": 500 * 1024**2}, "disk", "warning"),
+        ({"free_bytes": 1024**2}, "disk", "wrong"),
+    ],
+)
+def test_the_folder_is_judged(change: dict[str, int], name: str, status: Status):
+    finding = by_name(doctor.judge_folder(replace(INSPECTION, **change), is_ours=False))[name]
+    assert finding.status == status
+    assert bool(finding.fix) == (status != "ok")
+
+
+@pytest.mark.parametrize(
+    ("server", "status"),
+    [
+        ({"valkey_version": "9.1.2", "redis_version": "7.2.4"}, "ok"),
+        ({"valkey_version": "10.0.0"}, "ok"),
+        ({"valkey_version": "9.1.1", "redis_version": "7.2.4"}, "wrong"),
+        ({"redis_version": "7.0.15"}, "ok"),
+        ({"redis_version": "6.2.0"}, "wrong"),
+    ],
+)
+def test_versions_of_valkey_are_judged(server: dict[str, str], status: Status):
+    assert doctor.judge_valkey_version(server).status == status
+
+
+def test_other_versions_are_judged():
+    assert doctor.judge_python((3, 10, 1)).status == "wrong"
+    assert doctor.judge_postgres_version(150004).status == "wrong"
+    assert doctor.judge_postgres_version(160001) == doctor.Finding("PostgreSQL", "ok", "16.1")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "status"), [(0.0, "ok"), (-0.9, "ok"), (5.0, "warning"), (-90.0, "wrong")]
+)
+def test_clocks_are_judged(seconds: float, status: Status):
+    assert doctor.judge_skew("Valkey's clock", seconds).status == status
+
+
+@pytest.mark.parametrize(
+    ("current", "status"), [(None, "warning"), ("0001", "warning"), ("0002", "ok"), ("0003", "wrong")]
+)
+def test_the_schema_is_judged(current: str | None, status: Status):
+    assert doctor.judge_schema(current, "0002").status == status
+
+
+def test_memory_that_is_nearly_full_is_found():
+    memory = {"maxmemory": "1000", "used_memory": "900", "maxmemory_policy": "noeviction"}
+    assert doctor.judge_memory(memory).status == "warning"
