@@ -116,7 +116,6 @@ def test_variables_of_a_kubernetes_service_are_not_settings(folder: Path, monkey
         ("PORT", "65536", "LAURELS_PORT is '65536' but must be less than or equal to 65535"),
         ("PORT", "-1", "LAURELS_PORT is '-1' but must be greater than or equal to 0"),
         ("WORKERS", "0", "LAURELS_WORKERS is '0' but must be greater than or equal to 1"),
-        ("DURABILITY", "safe", "LAURELS_DURABILITY is 'safe' but must be 'fast', 'fsync' or 'replicated'"),
         (
             "LOG_LEVEL",
             "loud",

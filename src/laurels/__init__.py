@@ -1,7 +1,27 @@
 """Laurels ranks people: a leaderboard engine, a service around it, and a declared index for models."""
 
-from laurels.boards.definition import BoardDefinition, Window
-from laurels.boards.submission import Submission
-from laurels.laurels import Laurels
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from laurels.boards.definition import BoardDefinition, Window
+    from laurels.boards.submission import Submission
+    from laurels.laurels import Laurels
 
 __all__ = ["BoardDefinition", "Laurels", "Submission", "Window"]
+
+_HOMES = {
+    "BoardDefinition": "laurels.boards.definition",
+    "Window": "laurels.boards.definition",
+    "Submission": "laurels.boards.submission",
+    "Laurels": "laurels.laurels",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Imports what is asked for when it is: a short command should not wait for all of it."""
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'laurels' has no attribute {name!r}")

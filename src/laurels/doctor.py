@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from laurels.archive.engine import Archive
     from laurels.embedded import EmbeddedServers, Inspection
-    from laurels.settings import Settings
 
 Status = Literal["ok", "warning", "wrong"]
 
@@ -88,17 +87,17 @@ async def examine(
             ]
         valkey_url, postgres_url = valkey_url or endpoints.valkey_url, postgres_url or endpoints.postgres_url
     try:
-        return [*findings, *await _examine_stores(settings, valkey_url, postgres_url)]
+        return [*findings, *await _examine_stores(valkey_url, postgres_url)]
     finally:
         if servers is not None:
             await asyncio.to_thread(servers.stop)
 
 
-async def _examine_stores(settings: Settings, valkey_url: str, postgres_url: str) -> list[Finding]:
+async def _examine_stores(valkey_url: str, postgres_url: str) -> list[Finding]:
     postgres = await _attempt("PostgreSQL", "LAURELS_POSTGRES_URL", lambda: _examine_postgres(postgres_url))
     is_new = any(finding.name == "schema" and finding.status == "warning" for finding in postgres)
     valkey = await _attempt(
-        "Valkey", "LAURELS_VALKEY_URL", lambda: _examine_valkey(settings, valkey_url, is_new=is_new)
+        "Valkey", "LAURELS_VALKEY_URL", lambda: _examine_valkey(valkey_url, is_new=is_new)
     )
     return [*valkey, *postgres]
 
@@ -111,7 +110,7 @@ async def _attempt(name: str, setting: str, look: Callable[[], Awaitable[list[Fi
         return [Finding(name, "wrong", masked(error.detail).splitlines()[0], fix)]
 
 
-async def _examine_valkey(settings: Settings, url: str, *, is_new: bool) -> list[Finding]:
+async def _examine_valkey(url: str, *, is_new: bool) -> list[Finding]:
     valkey = Valkey(url)
     try:
         skew = await _skew(lambda: _valkey_time(valkey))

@@ -19,7 +19,7 @@ Each class carries the HTTP status and the problem type that `api.problems` rend
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class InvalidInput(LaurelsError):
         self.fields = fields
 
     @classmethod
-    def at(cls, field: str, detail: str) -> InvalidInput:
+    def at(cls, field: str, detail: str) -> Self:
         """One field is wrong: ``InvalidInput.at("score", "must be a finite number")``."""
         return cls(f"{field}: {detail}", FieldError(field, detail))
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from laurels.boards.ranks import Among, Distribution, Page, Percentile, Standing, Start, WindowInfo
     from laurels.boards.submission import BatchResult, Submitted
     from laurels.clock import Clock
+    from laurels.errors import InvalidInput
 
 
 class Options(TypedDict, total=False):
@@ -174,7 +175,7 @@ class Laurels:
     async def submit_many(
         self,
         board: str,
-        submissions: Iterable[Submission],
+        submissions: Iterable[Submission | InvalidInput],
         progress: Callable[[int], None] | None = None,
     ) -> BatchResult:
         """Many submissions in as few calls as fit; a bad one harms no other. `progress` hears of those done.

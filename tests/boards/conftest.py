@@ -66,7 +66,5 @@ def raw(endpoints: Endpoints) -> Generator[RawValkey]:
 def other_engine(engine: Laurels, clock: FixedClock) -> Generator[Laurels]:
     """Another process on the same servers and clock, as far as they can tell."""
     settings = engine.engine.settings
-    with Laurels(
-        valkey_url=settings.valkey_url, postgres_url=settings.postgres_url, clock=clock
-    ) as laurels:
+    with Laurels(valkey_url=settings.valkey_url, postgres_url=settings.postgres_url, clock=clock) as laurels:
         yield laurels

@@ -6,13 +6,14 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
-from zoneinfo import ZoneInfo
 
 from laurels.boards.definition import BoardDefinition, Window
 from laurels.boards.windows import Calendar, Moment, Slot
+from laurels.boards.zones import zone
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from zoneinfo import ZoneInfo
 
 Groups = tuple[tuple[str, str], ...]  # () for everybody
 WindowKey = tuple[str, str, Groups]  # label, slot, group
@@ -48,7 +49,7 @@ class Oracle:
         named = dict(group)
         by = self.definition.timezone_by
         zones = self.definition.timezones
-        return ZoneInfo(
+        return zone(
             zones.get(named[by], self.definition.timezone) if by in named else self.definition.timezone
         )
 
@@ -103,7 +104,9 @@ class Oracle:
             and _inside(self.calendar(base, group).parse(text), slot)
         )
         of_window = self.entries.setdefault((window.label, slot.text, group), {})
-        of_window[given.member] = replace(given, score=total)
+        old = of_window.get(given.member)
+        if old is None or old.score != total:
+            of_window[given.member] = replace(given, score=total)
 
     def is_over(self, window: Window, slot: Slot, group: Groups, now: Moment) -> bool:
         until = self.calendar(window, group).kept_until(slot)

@@ -16,7 +16,8 @@ class RawValkey:
     """One node, read by a plain client."""
 
     def __init__(self, url: str) -> None:
-        self.client: Any = redis.Redis.from_url(url)
+        untyped: Any = redis.Redis  # redis-py types its client only in part
+        self.client: Any = untyped.from_url(url)
 
     def keys(self, mark: str) -> list[bytes]:
         """Every key that has this in its name."""
@@ -29,7 +30,9 @@ class RawValkey:
     def live(self, mark: str) -> Dump:
         """The same without what is kept of the way in: journal, ids and calls."""
         passing = (b":journal", b":ids:", b":calls:")
-        return {key: held for key, held in self.dump(mark).items() if not any(part in key for part in passing)}
+        return {
+            key: held for key, held in self.dump(mark).items() if not any(part in key for part in passing)
+        }
 
     def journal(self, board: str) -> list[dict[bytes, bytes]]:
         """What each call appended."""

@@ -86,10 +86,10 @@ class TestFields:
             ("lateness", ["P1D", "PT0S", "P30D", "PT1H30M"]),
             ("player_writes", [True, False]),
             ("shards", [1, 7, 256]),
-            ("groups", [[], [["country"]], [["country"], ["region", "city"]]]),
-            ("feeds", [[], ["global/score"], ["a.b/c-d", "A_1/x"]]),
-            ("archive", [{}, {"journal": False}, {"snapshot": [{"period": "all_time", "every": "day"}]}]),
-            ("limits", [{}, {"min": 0}, {"max": 1.5}, {"min": -1, "max": 1, "max_change": 0.5}]),
+            ("groups", [[["country"]], [["country"], ["region", "city"]]]),
+            ("feeds", [["global/score"], ["a.b/c-d", "A_1/x"]]),
+            ("archive", [{"journal": False}, {"snapshot": [{"period": "all_time", "every": "day"}]}]),
+            ("limits", [{"min": 0}, {"max": 1.5}, {"min": -1, "max": 1, "max_change": 0.5}]),
             ("rating", [None, {"system": "elo", "k": 16}, {"system": "glicko2", "tau": 0.3}]),
         ],
     )
@@ -111,7 +111,7 @@ class TestFields:
             ("windows", [], "windows"),
             ("windows", [DAILY] * 33, "windows"),
             ("windows", {}, "windows"),
-            ("windows", [{}], "windows[0].period"),
+            ("windows", [{"keep": 1}], "windows[0].period"),
             ("windows", [DAILY, {"period": "fortnightly"}], "windows[1].period"),
             ("windows", [{"period": "daily", "length": 1}], "windows[0].length"),
             ("windows", [{"period": "daily", "name": "a:b"}], "windows[0].name"),
@@ -129,14 +129,18 @@ class TestFields:
             ("windows", [{"period": "every"}], "windows[0]: `seconds`"),
             ("windows", [{"period": "daily", "seconds": 60}], "windows[0]: `seconds`"),
             ("windows", [{"period": "all_time", "keep": 3}], "windows[0]: an all_time window never ends"),
-            ("windows", [{"period": "hourly", "sum_of": "hourly"}], "windows[0]: a window of period 'hourly'"),
+            (
+                "windows",
+                [{"period": "hourly", "sum_of": "hourly"}],
+                "windows[0]: a window of period 'hourly'",
+            ),
             ("timezone", "Mars/Olympus", "timezone"),
             ("timezone", "", "timezone"),
             ("timezone", "../etc/passwd", "timezone"),
             ("timezone_by", "country", "timezone_by: 'country' is not a dimension"),
             ("timezones", {"a": "UTC"}, "timezones: needs `timezone_by`"),
             ("timezones", {"a": "Nowhere"}, "timezones.a"),
-            ("groups", [[]], "groups[0]"),
+            ("groups", [["a"], ()], "groups[1]"),
             ("groups", ["country"], "groups[0]"),
             ("groups", [["a=b"]], "groups[0][0]"),
             ("groups", [["a", "a"]], "groups: ['a', 'a'] names a dimension twice"),
@@ -148,6 +152,7 @@ class TestFields:
             ("feeds", ["a/b/c"], "feeds[0]"),
             ("feeds", ["a/b\n"], "feeds[0]"),
             ("feeds", ["a/{b}"], "feeds[0]"),
+            ("feeds", ["a/b", "a/b"], "feeds: a board is listed twice"),
             ("feeds", [f"p/{n}" for n in range(17)], "feeds"),
             ("lateness", "-P1D", "lateness"),
             ("lateness", "a day", "lateness"),
@@ -255,7 +260,9 @@ class TestWindows:
 
     def test_two_of_one_name_are_refused(self):
         assert problem(windows=[DAILY, DAILY]) == "windows: two windows are called 'daily'; give one a `name`"
-        assert "two windows are called 'x'" in problem(windows=[{**DAILY, "name": "x"}, {**WEEKLY, "name": "x"}])
+        assert "two windows are called 'x'" in problem(
+            windows=[{**DAILY, "name": "x"}, {**WEEKLY, "name": "x"}]
+        )
 
     def test_two_of_one_period_are_fine_under_different_names(self):
         assert len(windows(DAILY, {**DAILY, "name": "day", "keep": 1})) == 2
@@ -329,7 +336,10 @@ class TestTemplates:
             ({"daily": "x"}, "keys.daily: needs {slot}, or two windows would share a key"),
             ({"daily": "x:{yyyymm}"}, "keys.daily: needs {slot}"),
             ({"weekly": "x:{yyyy}"}, "keys.weekly: needs {slot}"),
-            ({"daily:city": "x:{slot}:{group.city}"}, "keys.daily:city: 'city' is not one of the board's groups"),
+            (
+                {"daily:city": "x:{slot}:{group.city}"},
+                "keys.daily:city: 'city' is not one of the board's groups",
+            ),
             ({"daily:country": "x:{slot}"}, "keys.daily:country: needs {group.country}"),
             ({"daily": "x:{slot}", "weekly": "x:{slot}"}, "keys.weekly: has the same template as 'daily'"),
         ],
@@ -362,7 +372,12 @@ class TestTemplates:
         [
             {"daily": "x:{yyyymmdd}", "weekly": "x:{slot}", "monthly": "x:{yyyymm}", "all_time": "x"},
             {"daily": "d:{yyyy}{mm}{dd}", "weekly": "w:{yyyyww}", "monthly": "m:{yyyymm}", "all_time": "a"},
-            {"daily": "x:{yyyymm}:{dd}", "weekly": "x:{yyyy}-W{ww}", "monthly": "x:{yyyymm}", "all_time": "x"},
+            {
+                "daily": "x:{yyyymm}:{dd}",
+                "weekly": "x:{yyyy}-W{ww}",
+                "monthly": "x:{yyyymm}",
+                "all_time": "x",
+            },
         ],
     )
     def test_templates_that_never_meet_are_accepted(self, keys: dict[str, str]):

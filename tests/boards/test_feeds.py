@@ -1,20 +1,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from laurels.boards.submission import Submission
 from laurels.errors import Conflict, InvalidInput, NotFound, OutcomeUnknown
-from laurels.valkey import functions
+from laurels.valkey import functions, messages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from laurels.sync import Laurels
 
-NewBoard = "Callable[..., str]"
+NewBoard = Callable[..., str]
 on_node = pytest.mark.parametrize("engine", ["node"], indirect=True)
 
 
@@ -27,7 +26,7 @@ def break_once(monkeypatch: pytest.MonkeyPatch, board: str, *, after: bool) -> N
     submit = functions.submit
     is_broken = False
 
-    async def breaking(valkey: Any, keys: Any, *words: Any) -> functions.SubmitReply:  # noqa: ANN401  # passed on
+    async def breaking(valkey: Any, keys: Any, *words: Any) -> messages.SubmitReply:  # noqa: ANN401  # passed on
         nonlocal is_broken
         if f"{{{board}}}" in keys[0] and not is_broken:
             is_broken = True
@@ -74,7 +73,11 @@ class TestSubmissions:
         game = new_board(feeds=[free, fixed], allow_op=True)
         for _ in range(2):
             engine.submit(game, "ada", 5, op="sum")
-        assert [scores(engine, board) for board in (game, free, fixed)] == [{"ada": 10}, {"ada": 10}, {"ada": 5}]
+        assert [scores(engine, board) for board in (game, free, fixed)] == [
+            {"ada": 10},
+            {"ada": 10},
+            {"ada": 5},
+        ]
 
     def test_digits_given_to_an_int64_board_are_a_number_to_the_board_that_it_feeds(
         self, engine: Laurels, new_board: NewBoard
@@ -94,7 +97,9 @@ class TestRefusals:
         for score in (11, 1.5):
             with pytest.raises(InvalidInput):
                 engine.submit(game, "ada", score)
-        batch = engine.submit_many(game, [Submission("ada", 11), Submission("ada", 1.5), Submission("bob", 9)])
+        batch = engine.submit_many(
+            game, [Submission("ada", 11), Submission("ada", 1.5), Submission("bob", 9)]
+        )
         assert (batch.accepted, [rejected.index for rejected in batch.rejected]) == (1, [0, 1])
         assert [scores(engine, board) for board in (game, limited, whole)] == [{"bob": 9}] * 3
 

@@ -253,8 +253,9 @@ class TestOnACluster:
     @pytest.mark.parametrize(("left", "right"), [("a", "a-"), ("a", "a."), ("x_", "x")])
     def test_templated_boards_whose_tags_agree_still_share_no_key(self, left: str, right: str):
         keys = {
-            board(f"p/{name}", cluster=True, windows=[{"period": "daily"}], keys={"daily": "lb:{board}:{slot}"})
-            .keys.of_board(0, "board")
+            board(
+                f"p/{name}", cluster=True, windows=[{"period": "daily"}], keys={"daily": "lb:{board}:{slot}"}
+            ).keys.of_board(0, "board")
             for name in (left, right)
         }
         assert len(keys) == 2
@@ -274,7 +275,9 @@ class TestNames:
         with pytest.raises(InvalidInput, match="PROJECT/BOARD"):
             BoardRef.parse(text)
 
-    @pytest.mark.parametrize("text", ["p/a b", "p/{a}", "p/a:b", "p/é", "p/a\n", f"p/{'a' * 65}", "p}/a", "p/"])
+    @pytest.mark.parametrize(
+        "text", ["p/a b", "p/{a}", "p/a:b", "p/é", "p/a\n", f"p/{'a' * 65}", "p}/a", "p/"]
+    )
     def test_ids_have_1_to_64_of_the_documented_characters(self, text: str):
         with pytest.raises(InvalidInput) as refused:
             BoardRef.parse(text)

@@ -247,7 +247,7 @@ class Boards(RuleBasedStateMachine):
         expected = [
             (stand.rank, stand.entry.member, stand.entry.score, stand.entry.metadata) for stand in stands
         ]
-        assert told == expected, (where, told, expected)
+        assert told == expected, (where, set(map(str, told)) ^ set(map(str, expected)))
         assert page.total == len(stands)
         backwards = self.engine.page(self.board, limit=1000, start="bottom", **where)
         assert backwards.entries == page.entries[::-1]

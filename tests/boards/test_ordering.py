@@ -26,8 +26,10 @@ doubles = st.floats(allow_nan=False, allow_infinity=False)
 
 SMALLEST = 5e-324  # the smallest subnormal double
 GREATEST = sys.float_info.max
-RISING = [-GREATEST, -1e300, -1.5, -1.0, -sys.float_info.min, -SMALLEST, 0.0, SMALLEST, sys.float_info.min]
-RISING += [0.1, 1.0, 1.5, 2.0**53, GREATEST]
+RISING = [
+    *(-GREATEST, -1e300, -1.5, -1.0, -sys.float_info.min, -SMALLEST),
+    *(0.0, SMALLEST, sys.float_info.min, 0.1, 1.0, 1.5, 2.0**53, GREATEST),
+]
 
 
 def inverted(score: int) -> int:
@@ -99,7 +101,7 @@ class TestTheIndexDocumentsInversion:
 
     def test_the_storage_example_of_the_document_is_its_score_with_the_sign_bit_flipped(self):
         """Its layout shows -9223372036854774808 for score 1000, which its own formula makes -1001."""
-        assert -9223372036854774808 == 1000 + INT64_MIN
+        assert 1000 + INT64_MIN == -9223372036854774808
         assert inverted(1000) == -1001
 
 

@@ -1,26 +1,27 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from laurels.boards.keys import BoardRef
 from laurels.boards.submission import Submission
 from laurels.boards.windows import datetime_of
 from laurels.errors import InvalidInput, OutcomeUnknown
-from laurels.valkey import functions
+from laurels.valkey import functions, messages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from raw_valkey import RawValkey
 
+    from laurels.boards.submission import Submitted
     from laurels.clock import FixedClock
     from laurels.sync import Laurels
 
-NewBoard = "Callable[..., str]"
+NewBoard = Callable[..., str]
 on_node = pytest.mark.parametrize("engine", ["node"], indirect=True)
 
 INT64S = [-(2**63), -1, 0, 2**53 - 1, 2**53, 2**53 + 1, 2**63 - 1]
@@ -208,7 +209,9 @@ class TestLimits:
         assert refusal(lambda: engine.submit(board, "ada", 11))
         assert engine.submit(board, "ada", -10).score == 490
 
-    def test_max_change_of_an_int64_board_is_exact_to_the_last_bit(self, engine: Laurels, new_board: NewBoard):
+    def test_max_change_of_an_int64_board_is_exact_to_the_last_bit(
+        self, engine: Laurels, new_board: NewBoard
+    ):
         board = new_board(score="int64", aggregate="last", limits={"max_change": 2**63 - 1})
         engine.submit(board, "ada", -1)
         assert engine.submit(board, "ada", 2**63 - 2).applied
@@ -277,9 +280,12 @@ class TestIds:
         self, engine: Laurels, other_engine: Laurels, new_board: NewBoard, raw: RawValkey
     ):
         board = new_board(aggregate="sum")
-        engines = [engine, other_engine] * 50
+
+        def submit(laurels: Laurels) -> Submitted:
+            return laurels.submit(board, "ada", 5, id="round-1")
+
         with ThreadPoolExecutor(20) as threads:
-            answers = list(threads.map(lambda each: each.submit(board, "ada", 5, id="round-1"), engines))
+            answers = list(threads.map(submit, [engine, other_engine] * 50))
         assert sorted(answer.applied for answer in answers) == [False] * 99 + [True]
         told = {(answer.member, answer.score, answer.rank, answer.id) for answer in answers}
         assert told == {("ada", 5, 1, "round-1")}
@@ -359,7 +365,9 @@ class TestIds:
         assert engine.submit_many(board, batch).accepted == 3
         assert engine.standing(board, "ada").score == 6
 
-    @pytest.mark.parametrize(("given", "told"), [("", "not 0"), ("x" * 257, "not 257"), ("\ud800", "Unicode")])
+    @pytest.mark.parametrize(
+        ("given", "told"), [("", "not 0"), ("x" * 257, "not 257"), ("\ud800", "Unicode")]
+    )
     @on_node
     def test_an_id_has_1_to_256_bytes(self, engine: Laurels, new_board: NewBoard, given: str, told: str):
         board = new_board()
@@ -372,7 +380,7 @@ class TestIds:
         calls = 0
         submit = functions.submit
 
-        async def edit_before_the_second(*words: Any) -> functions.SubmitReply:  # noqa: ANN401  # passed on
+        async def edit_before_the_second(*words: Any) -> messages.SubmitReply:  # noqa: ANN401  # passed on
             nonlocal calls
             calls += 1
             if calls == 2:
@@ -388,32 +396,20 @@ class TestIds:
         assert engine.percentile(board, 0).score == 1
 
     def test_an_edit_that_only_some_shards_know_counts_nothing_twice(
-        self, engine: Laurels, other_engine: Laurels, new_board: NewBoard, monkeypatch: pytest.MonkeyPatch
+        self, engine: Laurels, other_engine: Laurels, new_board: NewBoard
     ):
         definition: dict[str, Any] = {"aggregate": "sum", "shards": 4}
         board = new_board(**definition)
-        members = [f"m{number}" for number in range(40)]
-        engine.submit_many(board, [Submission(member, 1) for member in members])
-        stored = other_engine.define(board, definition | {"lateness": "PT2H"})
-        # As if the process that edits had reached one shard only.
-        key = f"lb:{{{board}/2}}:board"
-        for shard in (0, 1, 3):
-            old = f"lb:{{{board}/{shard}}}:board"
-            engine.run(engine.engine.valkey.command("HSET", old, "version", stored.version - 1))
-        assert engine.run(engine.engine.valkey.command("HGET", key, "version")) == b"%d" % stored.version
-        known = engine.run(engine.engine._catalog.board(_ref(board)))
-        assert known.version < stored.version
-        for shard in (0, 1, 3):
-            old = f"lb:{{{board}/{shard}}}:board"
-            engine.run(engine.engine.valkey.command("HSET", old, "version", known.version))
-        engine.submit_many(board, [Submission(member, 1) for member in members])
+        batch = [Submission(f"m{number}", 1) for number in range(40)]
+        engine.submit_many(board, batch)
+        inside: Any = engine.engine
+        known = engine.run(inside._catalog.board(BoardRef.parse(board))).version
+        assert other_engine.define(board, definition | {"lateness": "PT2H"}).version > known
+        for shard in (0, 1, 3):  # as if the process that edits had reached one shard only
+            key = f"lb:{{{board}/{shard}}}:board"
+            engine.run(engine.engine.valkey.command("HSET", key, "version", known))
+        engine.submit_many(board, batch)
         assert set(scores(engine, board).values()) == {2}
-
-
-def _ref(board: str) -> Any:  # noqa: ANN401  # a BoardRef
-    from laurels.boards.keys import BoardRef  # noqa: PLC0415
-
-    return BoardRef.parse(board)
 
 
 class TestBatches:
@@ -441,11 +437,15 @@ class TestBatches:
     def test_what_only_the_store_refuses_harms_no_other(self, engine: Laurels, new_board: NewBoard):
         board = new_board(score="int64", aggregate="sum")
         engine.submit(board, "ada", 2**63 - 1)
-        answer = engine.submit_many(board, [Submission("ada", 1), Submission("bob", 5), Submission("ada", -1)])
+        answer = engine.submit_many(
+            board, [Submission("ada", 1), Submission("bob", 5), Submission("ada", -1)]
+        )
         assert (answer.accepted, [rejected.index for rejected in answer.rejected]) == (2, [0])
         assert scores(engine, board) == {"ada": 2**63 - 2, "bob": 5}
 
-    @pytest.mark.parametrize("windows", [[{"period": "all_time"}], [{"period": "daily"}, {"period": "all_time"}]])
+    @pytest.mark.parametrize(
+        "windows", [[{"period": "all_time"}], [{"period": "daily"}, {"period": "all_time"}]]
+    )
     def test_the_order_of_a_members_submissions_is_kept(
         self, engine: Laurels, new_board: NewBoard, windows: list[Any]
     ):
@@ -456,7 +456,11 @@ class TestBatches:
 
     @pytest.mark.parametrize("known", [True, False])
     def test_single_submissions_at_once_are_applied_in_the_order_they_came(
-        self, engine: Laurels, other_engine: Laurels, new_board: NewBoard, known: bool  # noqa: FBT001
+        self,
+        engine: Laurels,
+        other_engine: Laurels,
+        new_board: NewBoard,
+        known: bool,  # noqa: FBT001
     ):
         board = new_board(aggregate="last")
         sender = engine if known else other_engine  # who defines a board knows it; another must read it first
@@ -486,7 +490,9 @@ class TestInt64:
         assert all(engine.standing(board, str(score)).score == score for score in INT64S)
 
     def test_sums_are_exact_beyond_53_bits(self, engine: Laurels, new_board: NewBoard):
-        board = new_board(score="int64", aggregate="sum", windows=[{"period": "daily"}, {"period": "all_time"}])
+        board = new_board(
+            score="int64", aggregate="sum", windows=[{"period": "daily"}, {"period": "all_time"}]
+        )
         added = [2**53, 1, 1, -(2**63), 2**62, 2**62, 2**62, -1, 2**32, -(2**32) + 1]
         totals = [sum(added[: end + 1]) for end in range(len(added))]
         assert [engine.submit(board, "ada", score).score for score in added] == totals
@@ -507,7 +513,9 @@ class TestInt64:
         engine.page(board, period="rolling_3d")
         engine.run(asyncio.sleep(0))
         before = _without_completion(raw.dump(board))
-        told = refusal(lambda: engine.submit(board, "ada", step, groups={"c": "x"}, id="i", metadata={"n": 2}))
+        told = refusal(
+            lambda: engine.submit(board, "ada", step, groups={"c": "x"}, id="i", metadata={"n": 2})
+        )
         assert told == "score: the total would leave the range of the board's scores"
         assert _without_completion(raw.dump(board)) == before
 
@@ -549,7 +557,9 @@ class TestNumbers:
     @pytest.mark.parametrize("score", [float("nan"), float("inf"), float("-inf")])
     def test_what_is_not_finite_is_refused(self, engine: Laurels, new_board: NewBoard, score: float):
         board = new_board()
-        assert refusal(lambda: engine.submit(board, "ada", score)).startswith("score: must be a finite number")
+        assert refusal(lambda: engine.submit(board, "ada", score)).startswith(
+            "score: must be a finite number"
+        )
         assert len(engine.submit_many(board, [Submission("ada", score)]).rejected) == 1
         assert engine.page(board).total == 0
 

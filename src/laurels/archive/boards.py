@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from sqlalchemy import and_, delete, func, insert, select, update
 
 from laurels.archive import tables
+from laurels.archive.engine import take_turn
 from laurels.boards.definition import BoardDefinition
 from laurels.errors import Conflict, LaurelsError
 
@@ -51,7 +52,7 @@ class BoardStore:
         is raised. Calls for one board take turns.
         """
         async with self._archive.writing() as connection:
-            await _take_turn(connection, project, board)
+            await take_turn(connection, f"board:{project}/{board}")
             stored = await _read(connection, project, board)
             version = stored.version if stored else 0
             if expected_version is not None and expected_version != version:
@@ -86,11 +87,6 @@ class BoardStore:
 
 def _named(project: str, board: str) -> ColumnElement[bool]:
     return and_(tables.boards.c.project == project, tables.boards.c.board == board)
-
-
-async def _take_turn(connection: AsyncConnection, project: str, board: str) -> None:
-    name = func.hashtextextended(f"board:{project}/{board}", 0)
-    await connection.execute(select(func.pg_advisory_xact_lock(name)))
 
 
 async def _read(connection: AsyncConnection, project: str, board: str) -> StoredBoard | None:

@@ -6,7 +6,7 @@ import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Self
 
-from sqlalchemy import event, exc, text
+from sqlalchemy import event, exc, func, select, text
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from laurels.errors import InvalidInput, OutcomeUnknown, Unavailable
@@ -115,6 +115,11 @@ class Archive:
 def open_archive(url: str) -> Archive:
     """The archive at this URL; connects when first used."""
     return Archive(url)
+
+
+async def take_turn(connection: AsyncConnection, name: str) -> None:
+    """Waits until no other transaction has taken this turn; it is given back at the end of this one."""
+    await connection.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(name, 0))))
 
 
 def unavailable(address: str, error: exc.SQLAlchemyError) -> Unavailable:

@@ -13,6 +13,7 @@ from sqlalchemy import func, insert, or_, select, update
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.exc import IntegrityError
 
+from laurels.archive.engine import take_turn
 from laurels.archive.tables import api_keys
 from laurels.errors import Conflict, InvalidInput
 
@@ -73,6 +74,7 @@ class KeyStore:
         ).returning(*_SHOWN)
         try:
             async with self._archive.writing() as connection:
+                await take_turn(connection, f"key:{label}")
                 key = _api_key((await connection.execute(ensured)).mappings().one())
         except IntegrityError as error:
             raise Conflict(

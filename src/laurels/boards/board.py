@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
-from zoneinfo import ZoneInfo
 
+from laurels.boards import zones
 from laurels.boards.definition import BoardDefinition, Window
 from laurels.boards.keys import WHOLE, BoardRef, Cut, KeySpace
 from laurels.boards.ordering import Ordering
@@ -29,6 +29,10 @@ MICROSECOND: Final = timedelta(microseconds=1)
 DAY: Final = timedelta(days=1) // MICROSECOND
 # How far the clocks of two processes may be apart without a rolling window missing a submission at midnight.
 CLOCK_SKEW: Final = timedelta(minutes=5) // MICROSECOND
+
+
+# A submission changes the window itself; or the window moves with another; or it is made of its days.
+How = Literal["direct", "sum", "fold"]
 
 
 class Address(NamedTuple):
@@ -49,8 +53,9 @@ class Pane:
     """One window definition of the board, in one timezone."""
 
     window: Window
+    zone: str
     calendar: Calendar
-    how: Literal["direct", "sum", "fold"]
+    how: How
     base: Pane | None
     is_hidden: bool
     # How long after its end a slot must stay because another window is computed from it; microseconds.
@@ -137,6 +142,11 @@ class Board:
         panes = self.panes(self.definition.timezone)
         return sum(2 + (pane.window.days or 0) if pane.how == "fold" else 1 for pane in panes)
 
+    @cached_property
+    def zones(self) -> frozenset[str]:
+        """Every zone that the board's windows are cut in."""
+        return frozenset({self.definition.timezone, *self.definition.timezones.values()})
+
     def zone_of(self, cut: Cut) -> str:
         """Where the days of this cut begin."""
         definition = self.definition
@@ -148,7 +158,7 @@ class Board:
     def panes(self, zone: str) -> tuple[Pane, ...]:
         """The board's windows in a zone, each after the one that it is computed from."""
         if zone not in self._panes:
-            self._panes[zone] = tuple(self._compile(ZoneInfo(zone)))
+            self._panes[zone] = tuple(self._compile(zone))
         return self._panes[zone]
 
     def pane(self, label: str | None, cut: Cut = WHOLE) -> Pane:
@@ -204,32 +214,34 @@ class Board:
         slot = pane.calendar.parse(address.slot)
         return self.keys.window(shard, address.label, pane.calendar.placeholders(slot), address.cut)
 
-    def _compile(self, zone: ZoneInfo) -> Iterator[Pane]:
-        definition = self.definition
-        lateness = definition.lateness // MICROSECOND
-        summed = {window.sum_of for window in definition.windows}
-        longest = max((window.days or 0 for window in definition.windows), default=0)
+    def _compile(self, zone: str) -> Iterator[Pane]:
+        windows = self.definition.windows
+        lateness = self.definition.lateness // MICROSECOND
+        summed = {window.sum_of for window in windows}
+        longest = max((window.days or 0 for window in windows), default=0)
+        under_rolling = lateness + (longest + 2) * DAY
+
+        def pane(window: Window, how: How = "direct", base: Pane | None = None, needed: Moment = 0) -> Pane:
+            is_hidden = window not in windows
+            return Pane(window, zone, Calendar(window, zones.zone(zone)), how, base, is_hidden, needed)
+
         direct: dict[str, Pane] = {}
-        days: Pane | None = None
-        for window in definition.windows:
+        for window in windows:
             if window.sum_of is None and window.period != "rolling":
                 needed = lateness + DAY if window.label in summed else 0
                 if window.period == "daily" and longest:
-                    needed = lateness + (longest + 2) * DAY
-                direct[window.label] = Pane(window, Calendar(window, zone), "direct", None, False, needed)
-                if window.period == "daily":
-                    days = days or direct[window.label]
+                    needed = under_rolling
+                direct[window.label] = pane(window, needed=needed)
+        days = next((each for each in direct.values() if each.window.period == "daily"), None)
         if longest and days is None:
-            window = Window(period="daily")
-            days = Pane(window, Calendar(window, zone), "direct", None, True, lateness + (longest + 2) * DAY)
+            days = pane(Window(period="daily"), needed=under_rolling)
             yield days
         yield from direct.values()
-        for window in definition.windows:
+        for window in windows:
             if window.period == "rolling":
-                base = direct[window.sum_of] if window.sum_of else days
-                yield Pane(window, Calendar(window, zone), "fold", base, False, 0)
+                yield pane(window, "fold", direct[window.sum_of] if window.sum_of else days)
             elif window.sum_of is not None:
-                yield Pane(window, Calendar(window, zone), "sum", direct[window.sum_of], False, 0)
+                yield pane(window, "sum", direct[window.sum_of])
 
     def _touch(self, moment: Moment, now: Moment, cut: Cut) -> Touched:
         targets: list[Target] = []

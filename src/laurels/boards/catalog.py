@@ -14,6 +14,7 @@ from laurels.boards.board import Board
 from laurels.boards.keys import BoardRef
 from laurels.errors import NotFound, Unavailable
 from laurels.valkey import functions
+from laurels.valkey.messages import Registration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -118,7 +119,7 @@ class Catalog:
                 board.keys.of_board(shard, f"cuts:{address.token}"),
             )
             starts = target.slot.starts
-            registration = functions.Registration(
+            registration = Registration(
                 token=address.token,
                 starts=NO_START if starts is None else starts // 1_000_000,
                 seconds=target.seconds_to_live(now),

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import base64
+import math
 import struct
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from laurels.boards.shards import Position
-from laurels.errors import StaleCursor
+from laurels.boards.keys import parse_cut
+from laurels.boards.ordering import Position
+from laurels.errors import InvalidInput, StaleCursor
 
 if TYPE_CHECKING:
     from laurels.boards.board import Address, Board
@@ -62,16 +64,33 @@ def read_cursor(board: Board, text: str) -> Cursor:
     try:
         packed = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
         contents = msgspec.msgpack.decode(packed, type=_Contents)
-        board.ordering.parse_place(contents.place)
-    except (msgspec.DecodeError, ValueError, struct.error) as error:
-        raise StaleCursor.at("cursor", "is not one that a page gave; begin again without it") from error
+    except (msgspec.DecodeError, ValueError) as error:
+        raise _no_cursor() from error
     if (contents.board, contents.version) != (str(board.ref), board.version):
         raise StaleCursor.at("cursor", "was made for another board, or before this one changed; begin again")
+    try:
+        cut = parse_cut(contents.cut, board.definition)
+        board.pane(contents.label, cut).calendar.parse(contents.slot)
+        place = _place(board, contents.place)
+    except (InvalidInput, ValueError, struct.error) as error:
+        raise _no_cursor() from error
     return Cursor(
         contents.label,
         contents.slot,
         contents.cut,
         contents.start,
         contents.direction,
-        Position(contents.place, contents.member),
+        Position(place, contents.member),
     )
+
+
+def _place(board: Board, written: bytes) -> bytes:
+    """The place as a page would have written it; what Valkey could not read is a ValueError."""
+    score, moment = board.ordering.parse_place(written)
+    if not math.isfinite(score):
+        raise ValueError(written)
+    return board.ordering.place(score, moment)
+
+
+def _no_cursor() -> StaleCursor:
+    return StaleCursor.at("cursor", "is not one that a page gave; begin again without it")

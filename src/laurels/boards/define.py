@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from laurels.boards.board import Board
 from laurels.boards.definition import KeyShape
 from laurels.boards.keys import BoardRef, KeySpace
 from laurels.errors import Conflict, InvalidInput, NotFound
 
 if TYPE_CHECKING:
     from laurels.archive.boards import BoardStore, StoredBoard
-    from laurels.boards.board import Board
     from laurels.boards.catalog import Catalog
     from laurels.boards.definition import BoardDefinition, Window
     from laurels.boards.retention import Retention
@@ -36,7 +36,7 @@ class Definer:
         before = await self._store.get(ref.project, ref.board)
         old = self._catalog.compile(before) if before else None
         if old:
-            await self._check_change(old, definition)
+            await self._check_change(old, Board(ref, definition, old.version, cluster=self._cluster))
         stored = await self._store.put(
             ref.project, ref.board, definition, expected_version=before.version if before else 0
         )
@@ -48,8 +48,11 @@ class Definer:
         return stored
 
     async def drop(self, ref: BoardRef) -> None:
-        """Drops the board with everything that it holds; raises `NotFound`."""
+        """Drops the board with everything that it holds; raises `NotFound`, or `Conflict` while it is fed."""
         stored = await self._store.get(ref.project, ref.board)
+        feeder = await self._feeder(ref)
+        if stored and feeder:
+            raise Conflict(f"{feeder} feeds {ref}; take it out of the feeds of {feeder} first")
         if stored is None or not await self._store.delete(ref.project, ref.board):
             raise NotFound(f"there is no board {ref}")
         self._catalog.forget(ref)
@@ -68,12 +71,17 @@ class Definer:
                 raise InvalidInput.at(
                     f"feeds[{index}]", f"{feed} feeds others itself; name them here instead"
                 )
-        if definition.feeds:
-            for project in await self._store.projects():
-                for other in await self._store.boards(project):
-                    if str(ref) in other.definition.feeds:
-                        name = f"{other.project}/{other.board}"
-                        raise InvalidInput.at("feeds", f"{name} feeds this board, so it cannot feed others")
+        feeder = await self._feeder(ref) if definition.feeds else None
+        if feeder:
+            raise InvalidInput.at("feeds", f"{feeder} feeds this board, so it cannot feed others")
+
+    async def _feeder(self, ref: BoardRef) -> BoardRef | None:
+        """A board that feeds this one."""
+        for project in await self._store.projects():
+            for other in await self._store.boards(project):
+                if str(ref) in other.definition.feeds:
+                    return BoardRef(other.project, other.board)
+        return None
 
     async def _check_keys(self, ref: BoardRef, definition: BoardDefinition) -> None:
         """No other board's templates make the same keys."""
@@ -90,17 +98,17 @@ class Definer:
                             f"keys.{target}", f"{other_ref} has the same keys; name {{board}} in it"
                         )
 
-    async def _check_change(self, old: Board, new: BoardDefinition) -> None:
-        was = old.definition
-        changed = [name for name in FIXED if getattr(was, name) != getattr(new, name)]
-        if new.dense and not was.dense:
+    async def _check_change(self, old: Board, new: Board) -> None:
+        was, will_be = old.definition, new.definition
+        changed = [name for name in FIXED if getattr(was, name) != getattr(will_be, name)]
+        if will_be.dense and not was.dense:
             changed.append("dense")
-        kept = {window.label: window for window in was.windows}
+        outlines = {window.label: _outline(old, window) for window in was.windows}
         reshaped = [
             window.label
-            for window in new.windows
-            if (window.label in kept and _outline(kept[window.label]) != _outline(window))
-            or (window.label not in kept and (window.sum_of or window.period == "rolling"))
+            for window in will_be.windows
+            if (window.label in outlines and outlines[window.label] != _outline(new, window))
+            or (window.label not in outlines and (window.sum_of or window.period == "rolling"))
         ]
         if (changed or reshaped) and await self._retention.holds_entries(old):
             if changed:
@@ -114,17 +122,16 @@ class Definer:
             )
 
     async def _follow(self, old: Board, new: Board) -> None:
-        """Drops windows that were taken out, and lets the others live as long as they now should."""
-        labels = {window.label for window in new.definition.windows}
-        gone = [window.label for window in old.definition.windows if window.label not in labels]
-        if gone:
-            await self._retention.drop(old, gone)
+        """Drops what was taken out, and lets the windows live as long as they now should."""
+        await self._retention.drop_lost(old, new)
         await self._retention.reset_expiry(new)
         await self._retention.sweep(new)
 
 
-def _outline(window: Window) -> tuple[object, ...]:
-    return window.period, window.sum_of, window.days, window.seconds
+def _outline(board: Board, window: Window) -> tuple[object, ...]:
+    """What a window is made of; a rolling one may take its days from a window that it does not name."""
+    base = board.pane(window.label).base
+    return window.period, window.sum_of, window.days, window.seconds, base.label if base else None
 
 
 def _shapes(ref: BoardRef, definition: BoardDefinition) -> dict[str, KeyShape]:

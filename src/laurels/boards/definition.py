@@ -10,7 +10,6 @@ import math
 import re
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Self
-from zoneinfo import ZoneInfo
 
 from pydantic import (
     AfterValidator,
@@ -26,6 +25,7 @@ from pydantic import (
     model_validator,
 )
 
+from laurels.boards.zones import zone_names
 from laurels.errors import FieldError, InvalidInput
 
 if TYPE_CHECKING:
@@ -115,10 +115,8 @@ def _placeholder_text(name: str, period: str) -> tuple[str, str]:
 
 
 def _known_zone(name: str) -> str:
-    try:
-        ZoneInfo(name)
-    except (KeyError, ValueError, OSError) as error:
-        raise ValueError(f"{name!r} is not an IANA timezone; write it like 'America/Sao_Paulo'") from error
+    if name not in zone_names():
+        raise ValueError(f"{name!r} is not an IANA timezone; write it like 'America/Sao_Paulo'")
     return name
 
 
@@ -340,6 +338,8 @@ class BoardDefinition(_Declared):
     def _check(self) -> Self:
         if self.dense and self.shards > 1:
             raise ValueError("dense: distinct scores cannot be counted across shards; use one shard")
+        if len(set(self.feeds)) != len(self.feeds):
+            raise ValueError("feeds: a board is listed twice, and would count everything twice")
         self._check_groups()
         self._check_scores()
         self._check_keys()

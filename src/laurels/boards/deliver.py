@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from laurels.boards.keys import WHOLE
 from laurels.boards.message import Parcel, lay_out
-from laurels.boards.shards import Position, SpreadWindow
+from laurels.boards.ordering import Position
+from laurels.boards.shards import SpreadWindow
 from laurels.boards.submission import check
 from laurels.errors import InvalidInput, Unavailable
 from laurels.valkey import functions
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from laurels.boards.submission import Checked
     from laurels.clock import Clock
     from laurels.valkey.client import Valkey
+    from laurels.valkey.messages import Report
 
 REFUSALS: Final = {
     "range": "the total would leave the range of the board's scores",
@@ -36,7 +38,7 @@ class Outcome:
     """What became of a call's submissions, by their place in the call."""
 
     refused: dict[int, InvalidInput] = field(default_factory=dict)
-    reports: dict[int, functions.Report] = field(default_factory=dict)
+    reports: dict[int, Report] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@
     lb:{project/board}:board :journal :windows       of the board
     lb:{project/board}:ids:20385 :calls:2935478      what was submitted lately
     lb:{project/board}:cuts:daily|2025-10-24         the groups that a window has
-    lb:{project/board}:built:rolling_7d|2025-10-24   a rolling window that is complete
+    lb:{project/board}:built:rolling_7d|2025-10-24:UTC   a rolling window that is complete, in a zone
 
 A board with shards has each member in one of `{project/board/0}`, `{project/board/1}`, …
 Templates replace the window names; on a cluster their common prefix becomes the hash tag, and the board's

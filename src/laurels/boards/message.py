@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from laurels.boards.ordering import pack_int64
-from laurels.valkey.functions import SubmitHeader, TargetHeader, shape_of
+from laurels.valkey.messages import SubmitHeader, TargetHeader, shape_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

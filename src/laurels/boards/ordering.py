@@ -38,6 +38,14 @@ _UNSIGNED: Final = struct.Struct(">Q")
 _DOUBLE: Final = struct.Struct(">d")
 
 
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where an entry stands in its board's order: enough to find it, or what follows it."""
+
+    place: bytes
+    member: bytes
+
+
 def pack_int64(value: int) -> bytes:
     """Eight bytes whose order is the order of the integers from -2^63 to 2^63-1."""
     return _UNSIGNED.pack(value + _BIAS)

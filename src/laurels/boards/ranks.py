@@ -20,7 +20,8 @@ import msgspec
 from laurels.boards.board import Address
 from laurels.boards.cursor import Cursor, Direction, read_cursor, write_cursor
 from laurels.boards.keys import parse_cut
-from laurels.boards.shards import Position, SpreadWindow
+from laurels.boards.ordering import Position
+from laurels.boards.shards import SpreadWindow
 from laurels.boards.submission import check_member
 from laurels.errors import InvalidInput, NotFound, StaleCursor
 from laurels.valkey.functions import DefinitionChanged
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from laurels.boards.windows import Slot
     from laurels.clock import Clock
     from laurels.valkey.client import Valkey
-    from laurels.valkey.functions import PageReply
+    from laurels.valkey.messages import PageReply
 
 PAGE_LIMIT: Final = 1000
 AMONG_LIMIT: Final = 1000
@@ -252,10 +253,13 @@ class Reader:
 
         async def ask(board: Board) -> Among:
             view = await self._view(board, where)
-            _, found = await view.window.standing(list(distinct))
+            _, found = await view.window.standing(list(distinct), brief=True)
             ordering = board.ordering
             present = [(encoded, stood) for encoded, stood in zip(distinct, found, strict=True) if stood]
-            present.sort(key=lambda each: each[1].before)
+            present.sort(
+                key=lambda each: ordering.sort_key(*ordering.parse_place(each[1].place), each[0]),
+                reverse=ordering.reverse,
+            )
             friends: list[Friend] = []
             for index, (encoded, stood) in enumerate(present):
                 score = ordering.parse_place(stood.place)[0]
@@ -311,6 +315,11 @@ class Reader:
                 return await ask(board)
             except DefinitionChanged as changed:
                 board = await self._catalog.refresh(ref, changed.known)
+            except (InvalidInput, NotFound):
+                newest = await self._catalog.in_force(ref)
+                if newest is board:
+                    raise
+                board = newest
 
     async def _view(self, board: Board, where: Where) -> _View:
         now = self._clock()
@@ -366,7 +375,7 @@ class Reader:
             )
         except NotFound:
             return [None] * len(members)
-        _, found = await before.window.standing(members)
+        _, found = await before.window.standing(members, brief=True)
         return [stood.better + 1 if stood else None for stood in found]
 
 
@@ -432,7 +441,8 @@ def _edges(low: Score, high: Score, buckets: int, *, whole: bool) -> list[Score]
     if whole:
         span = int(high) - int(low)
         return sorted({int(low) + span * i // buckets for i in range(buckets + 1)})
-    return sorted({low, high, *(low * (1 - i / buckets) + high * (i / buckets) for i in range(1, buckets))})
+    between = (low * (1 - i / buckets) + high * (i / buckets) for i in range(1, buckets))
+    return sorted({low, high, *(min(max(edge, low), high) for edge in between)})
 
 
 def _below(board: Board, total: int, before: int) -> int:

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from laurels.boards.board import Address, Target
-from laurels.boards.keys import WHOLE, parse_cut
+from laurels.boards.keys import parse_cut
 from laurels.boards.ranks import WindowInfo
 from laurels.boards.submission import check_member
 from laurels.errors import InvalidInput
 from laurels.valkey import functions
-from laurels.valkey.functions import DefinitionChanged, RemoveHeader, shape_of
+from laurels.valkey.functions import DefinitionChanged
+from laurels.valkey.messages import RemoveHeader, shape_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
@@ -51,7 +53,7 @@ class Retention:
         """The windows that can be asked for, newest first; of one period, or of all."""
         if not 1 <= limit <= 1000:
             raise InvalidInput.at("limit", f"must lie within 1 and 1000, not {limit}")
-        board = await self._catalog.board(ref)
+        board = await self._catalog.in_force(ref)
         now = self._clock()
         cut = parse_cut(group, board.definition)
         panes = [pane for pane in board.panes(board.zone_of(cut)) if not pane.is_hidden]
@@ -73,7 +75,7 @@ class Retention:
         """Takes a member out of every live window and group; whether it was in any."""
         encoded = check_member(member)
         while True:
-            board = await self._catalog.board(ref)
+            board = await self._catalog.in_force(ref)
             try:
                 return await self._remove(board, encoded)
             except DefinitionChanged as changed:
@@ -101,36 +103,57 @@ class Retention:
             for token in await self._tokens(board, shard):
                 if wanted is None or token.split("|")[0] in wanted:
                     await self._valkey.command("ZREM", windows, token)
-                    names = (f"cuts:{token}", f"built:{token}")
+                    names = (f"cuts:{token}", *(f"built:{token}:{zone}" for zone in board.zones))
                     await self._valkey.command(
                         "UNLINK", *(board.keys.of_board(shard, name) for name in names)
                     )
             if wanted is None:
                 await self._unlink_board(board, shard)
 
+    async def drop_lost(self, old: Board, new: Board) -> None:
+        """Drops what the new definition has no place for: windows, groups, hours that its clock does not
+        show, and dense ranks.
+        """
+        for shard in range(old.keys.shards):
+            async for address in self._addresses(old, shard):
+                key, cuts = old.window_key(shard, address), old.keys.of_board(shard, f"cuts:{address.token}")
+                if _target(new, address) is None:
+                    await self._valkey.command("UNLINK", *(f"{key}{part}" for part in PARTS))
+                    await self._valkey.command("SREM", cuts, str(address.cut))
+                elif not new.definition.dense:
+                    await self._valkey.command("UNLINK", f"{key}|scores", f"{key}|counts")
+        labels = {pane.label for pane in new.panes(new.definition.timezone)}
+        gone = [window.label for window in old.definition.windows if window.label not in labels]
+        if gone:
+            await self.drop(old, gone)
+
     async def reset_expiry(self, board: Board) -> None:
         """Gives every window the life that the definition now says."""
         now = self._clock()
         for shard in range(board.keys.shards):
+            longest: dict[str, int] = {}
             async for address in self._addresses(board, shard):
-                zone = board.zone_of(address.cut)
-                pane = next(pane for pane in board.panes(zone) if pane.label == address.label)
-                target = Target(address, pane.calendar.parse(address.slot), pane)
+                zone, target = board.zone_of(address.cut), _target(board, address)
+                if target is None:
+                    continue
                 seconds = target.seconds_to_live(now)
                 key = board.window_key(shard, address)
-                keys = [f"{key}{part}" for part in PARTS]
-                keys += [board.keys.of_board(shard, f"{name}:{address.token}") for name in ("cuts", "built")]
-                for each in keys:
-                    await self._valkey.command(*(("EXPIRE", each, seconds) if seconds else ("PERSIST", each)))
+                for each in [f"{key}{part}" for part in PARTS]:
+                    await self._expire(each, seconds)
+                for name in (f"cuts:{address.token}", f"built:{address.token}:{zone}"):
+                    longest[name] = max(seconds, longest.get(name, 0))
+            for name, seconds in longest.items():
+                await self._expire(board.keys.of_board(shard, name), seconds)
+
+    async def _expire(self, key: str, seconds: int) -> None:
+        await self._valkey.command(*(("EXPIRE", key, seconds) if seconds else ("PERSIST", key)))
 
     async def sweep(self, board: Board) -> None:
         """Takes windows that are over and gone off the list of windows."""
         now = self._clock()
         for shard in range(board.keys.shards):
             for token in await self._tokens(board, shard):
-                target = _target(board, token)
-                until = target.pane.held_until(target.slot) if target else now
-                if until is not None and now >= until:
+                if all(until is not None and now >= until for until in _held_until(board, token)):
                     await self._valkey.command("ZREM", board.keys.of_board(shard, "windows"), token)
 
     async def _remove(self, board: Board, member: bytes) -> bool:
@@ -152,14 +175,9 @@ class Retention:
 
     async def _unlink_board(self, board: Board, shard: int) -> None:
         day, bucket = self._clock() // 86_400_000_000, self._clock() // 600_000_000
-        names = [
-            "windows",
-            "journal",
-            f"ids:{day}",
-            f"ids:{day - 1}",
-            f"calls:{bucket}",
-            f"calls:{bucket - 1}",
-        ]
+        # Each lives for two days or twenty minutes from its first use, so one of the time before may be left.
+        names = ["windows", "journal"]
+        names += [f"ids:{day - ago}" for ago in range(3)] + [f"calls:{bucket - ago}" for ago in range(3)]
         await self._valkey.command("UNLINK", *(board.keys.of_board(shard, name) for name in names))
 
     async def _entries(self, board: Board, address: Address) -> int:
@@ -179,7 +197,10 @@ class Retention:
                 pane = by_label.get(label)
                 if pane is None:
                     continue
-                slot = pane.calendar.parse(text)
+                try:
+                    slot = pane.calendar.parse(text)
+                except InvalidInput:  # an hour that only a group's clock shows
+                    continue
                 until = pane.calendar.kept_until(slot)
                 current = pane.calendar.at(now)
                 has_begun = slot.ends is None or current.ends is None or slot.ends <= current.ends
@@ -189,33 +210,46 @@ class Retention:
     async def _addresses(self, board: Board, shard: int) -> AsyncIterator[Address]:
         """Every window that was written and may still be there: whole, then its groups."""
         for token in await self._tokens(board, shard):
-            if _target(board, token) is None:
-                continue
             label, _, slot = token.partition("|")
-            yield Address(label, slot, WHOLE)
             cuts = await self._valkey.command("SMEMBERS", board.keys.of_board(shard, f"cuts:{token}"))
-            for cut in cuts:
+            for cut in ("", *(cut.decode() for cut in cuts)):
                 try:
-                    yield Address(label, slot, parse_cut(cut.decode(), board.definition))
+                    address = Address(label, slot, parse_cut(cut, board.definition))
                 except InvalidInput:  # a group that the board had under an earlier definition
                     continue
+                if _target(board, address):
+                    yield address
 
     async def _tokens(self, board: Board, shard: int) -> list[str]:
         key = board.keys.of_board(shard, "windows")
         return [token.decode() for token in await self._valkey.command("ZREVRANGE", key, 0, -1)]
 
 
-def _target(board: Board, token: str) -> Target | None:
-    """The window that a token names; None when the definition has no such window any more."""
-    label, _, text = token.partition("|")
-    for pane in board.panes(board.definition.timezone):
-        if pane.label == label:
+def _target(board: Board, address: Address) -> Target | None:
+    """The window at this address; None when the definition has no such window or group, or its clock no
+    such hour.
+    """
+    if address.cut and address.cut.dimensions not in board.definition.groups:
+        return None
+    for pane in board.panes(board.zone_of(address.cut)):
+        if pane.label == address.label:
             try:
-                slot = pane.calendar.parse(text)
-            except InvalidInput:  # an hour that the board's zone does not have, but a group's does
+                return Target(address, pane.calendar.parse(address.slot), pane)
+            except InvalidInput:
                 return None
-            return Target(Address(label, text, WHOLE), slot, pane)
     return None
+
+
+def _held_until(board: Board, token: str) -> list[Moment | None]:
+    """When the windows of this name may go, in each of the board's zones that has one."""
+    label, _, text = token.partition("|")
+    held: list[Moment | None] = []
+    for zone in board.zones:
+        for pane in board.panes(zone):
+            if pane.label == label:
+                with suppress(InvalidInput):
+                    held.append(pane.held_until(pane.calendar.parse(text)))
+    return held
 
 
 def _newest_first(pane: Pane, slot: Slot) -> tuple[float, str]:

@@ -21,7 +21,7 @@ from laurels.boards.board import Address, Target
 from laurels.boards.keys import WHOLE, Cut, parse_cut
 from laurels.errors import NotFound
 from laurels.valkey import functions
-from laurels.valkey.functions import FoldHeader, shape_of
+from laurels.valkey.messages import FoldHeader, shape_of
 
 if TYPE_CHECKING:
     from laurels.boards.board import Board, Pane
@@ -36,6 +36,10 @@ MEMBERS_A_CALL: Final = 250
 log = structlog.get_logger()
 
 
+# A window to complete: board, window and slot, zone.
+_Work = tuple["Board", str, str]
+
+
 class Rolling:
     """Completes rolling windows: on demand, and tomorrow's ahead of time."""
 
@@ -43,8 +47,8 @@ class Rolling:
         self._valkey = valkey
         self._catalog = catalog
         self._clock = clock
-        self._complete: set[tuple[Board, str]] = set()
-        self._under_way: dict[tuple[Board, str], asyncio.Task[None]] = {}
+        self._complete: set[_Work] = set()
+        self._under_way: dict[_Work, asyncio.Task[None]] = {}
 
     async def ensure(self, board: Board, pane: Pane, slot: Slot) -> None:
         """Returns once the window of this slot is complete, in the whole board and in every group."""
@@ -52,12 +56,11 @@ class Rolling:
 
     def prepare(self, board: Board, now: Moment) -> None:
         """Begins to complete tomorrow's windows, in the background."""
-        definition = board.definition
-        for zone in {definition.timezone, *definition.timezones.values()}:
+        for zone in board.zones:
             for pane in board.panes(zone):
                 if pane.how == "fold":
                     tomorrow = pane.calendar.following(pane.calendar.at(now))
-                    if tomorrow and (board, _token(pane, tomorrow)) not in self._complete:
+                    if tomorrow and _work(board, pane, tomorrow) not in self._complete:
                         self._completion(board, pane, tomorrow).add_done_callback(_log_failure)
 
     async def close(self) -> None:
@@ -66,7 +69,7 @@ class Rolling:
         await asyncio.gather(*self._under_way.values(), return_exceptions=True)
 
     def _completion(self, board: Board, pane: Pane, slot: Slot) -> asyncio.Future[None]:
-        work = (board, _token(pane, slot))
+        work = _work(board, pane, slot)
         if work in self._complete:
             done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             done.set_result(None)
@@ -80,7 +83,7 @@ class Rolling:
 
     async def _complete_all(self, board: Board, pane: Pane, slot: Slot) -> None:
         for shard in range(board.keys.shards):
-            marker = board.keys.of_board(shard, f"built:{_token(pane, slot)}")
+            marker = board.keys.of_board(shard, f"built:{_token(pane, slot)}:{pane.zone}")
             if not await self._valkey.command("EXISTS", marker):
                 self._check_days(board, pane, slot)
                 for cut in await self._cuts(board, shard, pane, slot):
@@ -89,7 +92,7 @@ class Rolling:
                     self._clock()
                 )
                 await self._valkey.command("SET", marker, 1, *(("EX", seconds) if seconds else ()))
-        self._complete.add((board, _token(pane, slot)))
+        self._complete.add(_work(board, pane, slot))
 
     def _check_days(self, board: Board, pane: Pane, slot: Slot) -> None:
         days = pane.base
@@ -103,26 +106,29 @@ class Rolling:
             )
 
     async def _cuts(self, board: Board, shard: int, pane: Pane, slot: Slot) -> list[Cut]:
-        """The whole, and the groups that any of the slot's days has."""
+        """The whole and the groups that any of the slot's days has, as far as the slot is in their zone."""
         names: set[bytes] = set()
         for day in board.fold_addresses(pane, slot, WHOLE):
             names |= set(
                 await self._valkey.command("SMEMBERS", board.keys.of_board(shard, f"cuts:{day.token}"))
             )
-        return [WHOLE, *(parse_cut(name.decode(), board.definition) for name in sorted(names))]
+        cuts = [WHOLE, *(parse_cut(name.decode(), board.definition) for name in sorted(names))]
+        return [cut for cut in cuts if board.zone_of(cut) == pane.zone]
 
     async def _complete_one(self, board: Board, shard: int, pane: Pane, slot: Slot, cut: Cut) -> None:
         own = Address(pane.label, slot.text, cut)
         target = Target(own, slot, pane)
         await self._catalog.register(board, shard, [target], self._clock())
         days = board.fold_addresses(pane, slot, cut)
-        keys = [
+        keys = [board.keys.of_board(shard, "board")]
+        keys += [
             key
             for address in (own, *days)
             for key in board.keys.parts(board.window_key(shard, address), metadata=False)
         ]
         header = FoldHeader(
             shape=shape_of(board.ordering, dense=board.definition.dense, metadata=False),
+            version=board.version,
             op=board.fold_op(pane),
             day=1,
             cursor="0",
@@ -133,6 +139,10 @@ class Rolling:
             while (cursor := await functions.fold(self._valkey, keys, header)) != "0":
                 header.cursor = cursor
             header.cursor = "0"
+
+
+def _work(board: Board, pane: Pane, slot: Slot) -> _Work:
+    return board, _token(pane, slot), pane.zone
 
 
 def _token(pane: Pane, slot: Slot) -> str:

@@ -35,9 +35,10 @@ if TYPE_CHECKING:
     from laurels.valkey.client import Valkey
 
 # What one call may cost, so that it does not hold Valkey for 10 ms (bench/stalls.py). Writing an entry of a
-# plain window costs 1; where entries must be read first, 3.
-COST_A_CALL: Final = 1200
-COST_OF_READING: Final = 3
+# plain window costs 1; where entries must be read first, 2; where distinct scores are counted too, 6.
+COST_A_CALL: Final = 1000
+COST_OF_READING: Final = 2
+COST_OF_COUNTING: Final = 6
 # How many single submissions go out together at most.
 TOGETHER: Final = 200
 
@@ -61,7 +62,7 @@ class _Chunk:
         index = len(self.own)
         checked = check(self.board, given, now, index)
         if self.feeds:
-            self.fed.append([check(feed, _for_feed(feed, given), now, index) for feed in self.feeds])
+            self.fed.append([check(feed, _for_feed(feed, checked), now, index) for feed in self.feeds])
         self.own.append(checked)
         self.places.append(place)
         self.cost += len(checked.cuts)
@@ -96,7 +97,10 @@ class Submitter:
     async def submit(self, ref: BoardRef, given: Submission) -> Submitted:
         """One submission, and where it leaves its member."""
         board = await self._catalog.board(ref)
-        check(board, given, self._clock())
+        try:
+            check(board, given, self._clock())
+        except InvalidInput:  # by a definition that another process may have changed
+            check(await self._catalog.in_force(ref), given, self._clock())
         queue = self._queues.setdefault(ref, _Queue())
         answer: asyncio.Future[Submitted] = asyncio.get_running_loop().create_future()
         queue.waiting.append((given, answer))
@@ -108,14 +112,18 @@ class Submitter:
         return await answer
 
     async def submit_many(
-        self, ref: BoardRef, given: Iterable[Submission], progress: Callable[[int], None] | None = None
+        self,
+        ref: BoardRef,
+        given: Iterable[Submission | InvalidInput],
+        progress: Callable[[int], None] | None = None,
     ) -> BatchResult:
-        """Many submissions; a bad one harms no other. `progress` hears how many are done.
+        """Many submissions; a bad one harms no other, be it that it was not even read. `progress` hears how
+        many are done.
 
         While Valkey works on one call the next is laid out, but only one is ever under way: the order of a
         member's submissions is kept.
         """
-        board = await self._catalog.board(ref)
+        board = await self._catalog.in_force(ref)
         feeds = await self._catalog.feeds(board)
         rejected: list[Rejected] = []
         accepted = 0
@@ -193,7 +201,7 @@ class Submitter:
         self,
         board: Board,
         feeds: list[Board],
-        given: Iterable[Submission],
+        given: Iterable[Submission | InvalidInput],
         rejected: list[Rejected],
         *,
         report: bool = False,
@@ -205,6 +213,8 @@ class Submitter:
         now = self._clock()
         for place, submission in enumerate(given):
             try:
+                if isinstance(submission, InvalidInput):
+                    raise submission
                 chunk.add(place, submission, now)
             except InvalidInput as error:
                 rejected.append(Rejected(place, error.detail))
@@ -218,6 +228,8 @@ class Submitter:
 
 
 def _cost_of_cut(board: Board, *, report: bool) -> int:
+    if board.definition.dense:
+        return board.writes_per_cut * COST_OF_COUNTING
     return board.writes_per_cut * (COST_OF_READING if report or not board.is_fast else 1)
 
 
@@ -238,11 +250,17 @@ def _answer(waiting: asyncio.Future[Submitted], outcome: Submitted | Exception) 
         waiting.set_result(outcome)
 
 
-def _for_feed(feed: Board, given: Submission) -> Submission:
-    """The same submission as a fed board sees it: with its own groups and aggregate."""
+def _for_feed(feed: Board, checked: Checked) -> Submission:
+    """The same submission as a fed board sees it: with its own groups and aggregate. What was given in digits
+    is a number by now.
+    """
+    given = checked.given
     groups = {name: value for name, value in (given.groups or {}).items() if name in feed.dimensions}
     return msgspec.structs.replace(
-        given, groups=groups or None, op=given.op if feed.definition.allow_op else None
+        given,
+        score=checked.score if isinstance(given.score, str) else given.score,
+        groups=groups or None,
+        op=given.op if feed.definition.allow_op else None,
     )
 
 

@@ -10,7 +10,7 @@ from typing import NoReturn
 
 import typer
 
-from laurels.cli import apply, boards, demo, doctor, keys, serve, version
+from laurels.cli import apply, boards, demo, doctor, keys, load, serve, version
 from laurels.cli.output import complain
 from laurels.errors import LaurelsError
 
@@ -29,6 +29,7 @@ app.command()(serve.serve)
 app.command()(apply.apply)
 # A score may be negative: -5 is no option.
 app.command(context_settings={"ignore_unknown_options": True})(boards.submit)
+app.command()(load.load)
 app.command()(boards.top)
 app.command()(boards.rank)
 app.add_typer(keys.app, name="keys")

@@ -1,7 +1,6 @@
 """Scores in, ranks out: `submit`, `top` and `rank`."""
 
 import asyncio
-import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +13,7 @@ from rich.text import Text
 from laurels.api.answers import Answer, with_exact_scores
 from laurels.boards.ranks import Page, Standing
 from laurels.boards.submission import Submitted
+from laurels.cli.numbers import parse_score, parse_time
 from laurels.cli.options import BoardName, DataDir, Group, Json, Member, Period, Slot
 from laurels.cli.output import duration, grouped, printable, table
 from laurels.cli.session import Session
@@ -49,8 +49,8 @@ def submit(  # noqa: PLR0913  # a parameter is an option
     """Submit a score for a member."""
     session = Session(data_dir, as_json=json)
     groups = dict(map(_pair, group)) if group else None
-    moment = None if at is None else _parse_time(at)
-    value = _parse_score(score)
+    moment = None if at is None else parse_time(at)
+    value = parse_score(score)
 
     async def send(laurels: "Laurels") -> tuple[Submitted, object]:
         answer = await laurels.submit(board, member, value, at=moment, groups=groups, id=id, op=op)
@@ -127,20 +127,6 @@ def _pair(text: str) -> tuple[str, str]:
     if not (name and equals and value):
         raise InvalidInput.at("--group", f"write it as NAME=VALUE, not {text!r}")
     return name, value
-
-
-def _parse_score(text: str) -> int | float:
-    try:
-        return int(text) if re.fullmatch(r"[+-]?\d+", text, re.ASCII) else float(text)
-    except ValueError:
-        raise InvalidInput.at("score", f"must be a number, not {text!r}") from None
-
-
-def _parse_time(text: str) -> datetime:
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        raise InvalidInput.at("--at", f"write it like 2025-10-24T12:00:00Z, not {text!r}") from None
 
 
 def _submitted_line(answer: Submitted) -> Text:

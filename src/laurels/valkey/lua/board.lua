@@ -11,11 +11,11 @@
 --   takes the member out of these windows: entry, position, metadata and distinct score
 --   -> {'version', current} as laurels_submit, or {'ok', in how many of them it was}
 --
--- laurels_fold       KEYS 1 a rolling window (all its keys), then the windows of its days, oldest first
---                    ARGV 1 header {shape, op, day, cursor, count, seconds}
+-- laurels_fold       KEYS 1 board, 2… a rolling window, then the windows of its days, oldest first
+--                    ARGV 1 header {shape, version, op, day, cursor, count, seconds}
 --   computes the entries of some members that day number `day` holds and no earlier day does
---   -> the next cursor; '0' when that day is done. Safe to run again, and beside submissions: an entry
---      is always computed from the days as they stand.
+--   -> {'version', current} as laurels_submit, or {'ok', the next cursor}: '0' when that day is done.
+--      Safe to run again, and beside submissions: an entry is always computed from the days as they stand.
 
 local function adopt(keys, args)
   local known = tonumber(server.call('HGET', keys[1], 'version'))
@@ -30,7 +30,11 @@ local function register(keys, args)
   local seconds = tonumber(args[3])
   if #args > 3 then
     server.call('SADD', keys[2], unpack(args, 4))
-    if seconds > 0 then server.call('EXPIRE', keys[2], seconds, 'NX') end
+    if seconds > 0 then
+      -- Groups of other timezones end at other times: the list stays as long as the last of them.
+      server.call('EXPIRE', keys[2], seconds, 'NX')
+      server.call('EXPIRE', keys[2], seconds, 'GT')
+    end
   end
   return 1
 end
@@ -60,7 +64,9 @@ end
 local function fold(keys, args)
   local header = cmsgpack.unpack(args[1])
   local board = board_of(header.shape)
-  local windows = windows_of(board, keys, 1)
+  local version = server.call('HGET', keys[1], 'version')
+  if tonumber(version) ~= header.version then return { 'version', version or '' } end
+  local windows = windows_of(board, keys, 2)
   local rolling = table.remove(windows, 1)
   local cursor, members = board.layout.scan(windows[header.day], header.cursor, header.count)
   local by_day = {}
@@ -75,18 +81,18 @@ local function fold(keys, args)
       members = left
     end
   end
-  if #members == 0 then return cursor end
+  if #members == 0 then return { 'ok', cursor } end
   local old = board.layout.read(board, rolling, members)
   local changes = {}
   for _, member in ipairs(members) do
     local entries = {}
     for day = header.day, #windows do entries[#entries + 1] = by_day[day][member] end
     local new = folded(board, header.op, entries)
-    if new then changes[#changes + 1] = { member = member, old = old[member], new = new } end
+    if new and new ~= old[member] then changes[#changes + 1] = { member = member, old = old[member], new = new } end
   end
   write(board, rolling, changes)
   expire(rolling, header.seconds)
-  return cursor
+  return { 'ok', cursor }
 end
 
 server.register_function('laurels_adopt', adopt)

@@ -1,13 +1,15 @@
 -- The two layouts of a window. Both answer the same questions, so nothing above sees which it is.
 --
 -- A window is a table of its keys, as `windows_of` reads them from KEYS:
---   entries    zset   plain: member -> score.  exact: position .. member -> 0, ordered by bytes
---   positions  hash   exact only: member -> position
+--   entries    zset   plain: member -> score.  exact: entry .. member -> 0, ordered by bytes
+--   positions  hash   exact only: member -> entry
 --   metadata   hash   member -> JSON of the submission that set the entry
 --   scores     zset   dense only: the distinct scores
 --   counts     hash   dense only: distinct score -> how many entries have it
 --
--- A position is the sortable bytes of the score, then for `earliest` those of the moment.
+-- An entry, as Lua handles it, is one value, so that two entries are equal when their values are:
+--   plain   the score, a number
+--   exact   a string: the eight bytes of the score, then for `earliest` the eight of the moment
 -- Order of ranks, best first (ranks that leave this library count from 0):
 --   shared    by score; equal scores in the server's own order (member bytes ascending where the board
 --             is asc, descending where it is desc)
@@ -15,26 +17,40 @@
 --   member    by score, then member bytes ascending
 -- In `earliest` and `member` the bytes are stored in rank order: inverted for a desc board, read forward.
 -- In `shared` they are stored ascending: a desc board is read in reverse.
+--
+-- A place is how an entry leaves and enters this library: for plain the text of the score, for exact the
+-- sortable bytes of the score, never inverted, then those of the moment.
 
 -- Values that `unpack` may spread into one call stay under 8,000.
 local SPREAD = 7000
 
-local function spread(call, key, values, ...)
+local function spread(call, key, values)
   local total = #values
+  if total == 0 then return end
   for first = 1, total, SPREAD do
-    local last = math.min(first + SPREAD - 1, total)
-    local arguments = { ... }
-    for i = first, last do arguments[#arguments + 1] = values[i] end
-    server.call(call, key, unpack(arguments))
+    server.call(call, key, unpack(values, first, math.min(first + SPREAD - 1, total)))
   end
+end
+
+-- The answers to one call over many values, in their order.
+local function gather(call, key, values)
+  local total = #values
+  if total == 0 then return {} end
+  if total <= SPREAD then return server.call(call, key, unpack(values)) end
+  local gathered = {}
+  for first = 1, total, SPREAD do
+    for _, answer in ipairs(server.call(call, key, unpack(values, first, math.min(first + SPREAD - 1, total)))) do
+      gathered[#gathered + 1] = answer
+    end
+  end
+  return gathered
 end
 
 local function text(value) return string.format('%.17g', value) end
 
 -- Byte order, whatever the locale.
 local function bytes_before(left, right)
-  local shared = math.min(#left, #right)
-  for i = 1, shared do
+  for i = 1, math.min(#left, #right) do
     local a, b = string.byte(left, i), string.byte(right, i)
     if a ~= b then return a < b end
   end
@@ -43,46 +59,54 @@ end
 
 local plain = {}
 
+function plain.make(board, score) return score end
+function plain.score(board, entry) return entry end
+function plain.compare(board, left, right) return number.compare(left, right) end
+function plain.place(board, entry) return text(entry) end
+function plain.entry(board, place) return tonumber(place) end
+function plain.score_of(place) return tonumber(place) end
+
 function plain.read(board, window, members)
-  local values = {}
-  for first = 1, #members, SPREAD do
-    local last = math.min(first + SPREAD - 1, #members)
-    local scores = server.call('ZMSCORE', window.entries, unpack(members, first, last))
-    for i, score in ipairs(scores) do
-      if score then values[members[first + i - 1]] = { score = tonumber(score) } end
-    end
+  local entries = {}
+  for i, score in ipairs(gather('ZMSCORE', window.entries, members)) do
+    if score then entries[members[i]] = tonumber(score) end
   end
-  return values
+  return entries
 end
 
 function plain.write(board, window, changes)
-  local pairs_of_score_member = {}
+  local scored, at = {}, 0
   for _, change in ipairs(changes) do
-    pairs_of_score_member[#pairs_of_score_member + 1] = text(change.new.score)
-    pairs_of_score_member[#pairs_of_score_member + 1] = change.member
+    scored[at + 1], scored[at + 2] = text(change.new), change.member
+    at = at + 2
   end
-  if #changes > 0 then spread('ZADD', window.entries, pairs_of_score_member) end
+  spread('ZADD', window.entries, scored)
 end
 
 function plain.remove(board, window, member)
   server.call('ZREM', window.entries, member)
 end
 
+-- How many entries have a strictly better score.
 function plain.better(board, window, entry)
-  local score = text(entry.score)
-  if board.desc then return server.call('ZCOUNT', window.entries, '(' .. score, '+inf') end
-  return server.call('ZCOUNT', window.entries, '-inf', '(' .. score)
+  if board.desc then return server.call('ZCOUNT', window.entries, '(' .. text(entry), '+inf') end
+  return server.call('ZCOUNT', window.entries, '-inf', '(' .. text(entry))
 end
 
--- How many entries stand before (entry, member) in rank order, whether or not it is there itself.
+-- How many entries are listed before this one, which is there.
+function plain.index(board, window, entry, member)
+  return server.call(board.desc and 'ZREVRANK' or 'ZRANK', window.entries, member)
+end
+
+-- How many entries would be listed before (entry, member), whether or not it is there. A member of no bytes
+-- stands for the edge of that score: behind its entries on a desc board, before them on an asc one.
 function plain.before(board, window, entry, member)
-  local rank = server.call(board.desc and 'ZREVRANK' or 'ZRANK', window.entries, member)
-  if rank then
-    local score = server.call('ZSCORE', window.entries, member)
-    if tonumber(score) == entry.score then return rank end
+  local score = text(entry)
+  if member == '' then
+    if board.desc then return server.call('ZCOUNT', window.entries, score, '+inf') end
+    return server.call('ZCOUNT', window.entries, '-inf', '(' .. score)
   end
   local low = plain.better(board, window, entry)
-  local score = text(entry.score)
   local high = low + server.call('ZCOUNT', window.entries, score, score)
   while low < high do
     local middle = math.floor((low + high) / 2)
@@ -99,12 +123,6 @@ function plain.list(board, window, first, last)
   return server.call(board.desc and 'ZREVRANGE' or 'ZRANGE', window.entries, first, last, 'WITHSCORES')
 end
 
--- A place is how an entry's standing leaves and enters this library: for plain the text of the score,
--- for exact the sortable bytes of the score, then those of the moment.
-function plain.place(board, entry) return text(entry.score) end
-function plain.score(board, place) return tonumber(place) end
-function plain.entry(board, place) return { score = tonumber(place) } end
-
 function plain.scan(window, cursor, count)
   local found = server.call('ZSCAN', window.entries, cursor, 'COUNT', count)
   local members = {}
@@ -112,111 +130,90 @@ function plain.scan(window, cursor, count)
   return found[1], members
 end
 
-function plain.token(board, entry) return text(entry.score) end
-
-function plain.add_tokens(window, tokens)
-  local scored = {}
-  for _, token in ipairs(tokens) do
-    scored[#scored + 1] = token
-    scored[#scored + 1] = token
-  end
-  spread('ZADD', window.scores, scored)
-end
+-- The distinct scores: what one is called, how it is listed, and how many are better.
+function plain.token(entry) return text(entry) end
+function plain.listed_score(token) return token end
 
 function plain.distinct_better(board, window, entry)
-  local score = text(entry.score)
-  if board.desc then return server.call('ZCOUNT', window.scores, '(' .. score, '+inf') end
-  return server.call('ZCOUNT', window.scores, '-inf', '(' .. score)
+  if board.desc then return server.call('ZCOUNT', window.scores, '(' .. text(entry), '+inf') end
+  return server.call('ZCOUNT', window.scores, '-inf', '(' .. text(entry))
 end
 
 local exact = {}
 
-local function score_bytes(board, entry)
-  if board.inverted then return invert(entry.score) end
-  return entry.score
-end
-
-local function position(board, entry)
-  if not entry.position then
-    entry.position = score_bytes(board, entry)
-    if board.timed then entry.position = entry.position .. entry.moment end
-  end
-  return entry.position
-end
-
-local function parse_position(board, bytes)
-  local score = string.sub(bytes, 1, 8)
+function exact.make(board, score, moment)
   if board.inverted then score = invert(score) end
-  return { score = score, moment = board.timed and string.sub(bytes, 9, 16) or nil, position = bytes }
+  return board.timed and score .. moment or score
 end
+
+function exact.score(board, entry)
+  local score = #entry > 8 and string.sub(entry, 1, 8) or entry
+  return board.inverted and invert(score) or score
+end
+
+function exact.compare(board, left, right)
+  local order = int64.compare(left, right)
+  return board.inverted and -order or order
+end
+
+function exact.place(board, entry)
+  if not board.inverted then return entry end
+  return invert(entry) .. string.sub(entry, 9)
+end
+
+function exact.entry(board, place) return exact.place(board, place) end
+function exact.score_of(place) return string.sub(place, 1, 8) end
 
 function exact.read(board, window, members)
-  local values = {}
-  for first = 1, #members, SPREAD do
-    local last = math.min(first + SPREAD - 1, #members)
-    local found = server.call('HMGET', window.positions, unpack(members, first, last))
-    for i, bytes in ipairs(found) do
-      if bytes then values[members[first + i - 1]] = parse_position(board, bytes) end
-    end
+  local entries = {}
+  for i, entry in ipairs(gather('HMGET', window.positions, members)) do
+    if entry then entries[members[i]] = entry end
   end
-  return values
+  return entries
 end
 
 function exact.write(board, window, changes)
-  local gone, placed, positions = {}, {}, {}
+  local gone, placed, positions, at = {}, {}, {}, 0
   for _, change in ipairs(changes) do
-    if change.old then gone[#gone + 1] = position(board, change.old) .. change.member end
-    local bytes = position(board, change.new)
-    placed[#placed + 1] = '0'
-    placed[#placed + 1] = bytes .. change.member
-    positions[#positions + 1] = change.member
-    positions[#positions + 1] = bytes
+    local member = change.member
+    if change.old then gone[#gone + 1] = change.old .. member end
+    placed[at + 1], placed[at + 2] = '0', change.new .. member
+    positions[at + 1], positions[at + 2] = member, change.new
+    at = at + 2
   end
-  if #gone > 0 then spread('ZREM', window.entries, gone) end
-  if #placed > 0 then
-    spread('ZADD', window.entries, placed)
-    spread('HSET', window.positions, positions)
-  end
+  spread('ZREM', window.entries, gone)
+  spread('ZADD', window.entries, placed)
+  spread('HSET', window.positions, positions)
 end
 
 function exact.remove(board, window, member, entry)
-  server.call('ZREM', window.entries, position(board, entry) .. member)
+  server.call('ZREM', window.entries, entry .. member)
   server.call('HDEL', window.positions, member)
 end
 
 -- Members are UTF-8, which never holds byte 255: score .. 255 lies behind every entry of that score.
 function exact.better(board, window, entry, member)
-  local score = score_bytes(board, entry)
   if board.unique then return exact.before(board, window, entry, member) end
-  if board.desc then return server.call('ZLEXCOUNT', window.entries, '(' .. score .. '\255', '+') end
-  return server.call('ZLEXCOUNT', window.entries, '-', '(' .. score)
+  if board.desc then return server.call('ZLEXCOUNT', window.entries, '(' .. entry .. '\255', '+') end
+  return server.call('ZLEXCOUNT', window.entries, '-', '(' .. entry)
+end
+
+function exact.index(board, window, entry, member)
+  return server.call(board.reverse and 'ZREVRANK' or 'ZRANK', window.entries, entry .. member)
 end
 
 function exact.before(board, window, entry, member)
-  local place = position(board, entry) .. member
-  if board.reverse then return server.call('ZLEXCOUNT', window.entries, '(' .. place, '+') end
-  return server.call('ZLEXCOUNT', window.entries, '-', '(' .. place)
-end
-
-function exact.place(board, entry)
-  if board.timed then return entry.score .. entry.moment end
-  return entry.score
-end
-
-function exact.score(board, place) return string.sub(place, 1, 8) end
-
-function exact.entry(board, place)
-  local entry = { score = exact.score(board, place) }
-  if board.timed then entry.moment = string.sub(place, 9, 16) end
-  return entry
+  if board.reverse then return server.call('ZLEXCOUNT', window.entries, '(' .. entry .. member, '+') end
+  return server.call('ZLEXCOUNT', window.entries, '-', '(' .. entry .. member)
 end
 
 function exact.list(board, window, first, last)
   local width = board.timed and 16 or 8
-  local listed = {}
+  local listed, at = {}, 0
   for _, found in ipairs(server.call(board.reverse and 'ZREVRANGE' or 'ZRANGE', window.entries, first, last)) do
-    listed[#listed + 1] = string.sub(found, width + 1)
-    listed[#listed + 1] = exact.place(board, parse_position(board, string.sub(found, 1, width)))
+    listed[at + 1] = string.sub(found, width + 1)
+    listed[at + 2] = exact.place(board, string.sub(found, 1, width))
+    at = at + 2
   end
   return listed
 end
@@ -228,26 +225,18 @@ function exact.scan(window, cursor, count)
   return found[1], members
 end
 
-function exact.token(board, entry) return score_bytes(board, entry) end
-
-function exact.add_tokens(window, tokens)
-  local scored = {}
-  for _, token in ipairs(tokens) do
-    scored[#scored + 1] = '0'
-    scored[#scored + 1] = token
-  end
-  spread('ZADD', window.scores, scored)
-end
+function exact.token(entry) return string.sub(entry, 1, 8) end
+function exact.listed_score(token) return '0' end
 
 function exact.distinct_better(board, window, entry)
-  local score = score_bytes(board, entry)
+  local score = exact.token(entry)
   if board.reverse then return server.call('ZLEXCOUNT', window.scores, '(' .. score, '+') end
   return server.call('ZLEXCOUNT', window.scores, '-', '(' .. score)
 end
 
 local layouts = { plain = plain, exact = exact }
 
--- What every call says of its board, in the first value of its header:
+-- What every call says of its board, in its header's `shape`:
 -- {layout, kind, desc, ties, dense, metadata}; 1 and 0 for true and false.
 local function board_of(shape)
   local ties = shape[4]
@@ -282,39 +271,39 @@ end
 
 -- Keeps the distinct scores of a window in step with its changes {member, old, new}; either may be nil.
 local function count_scores(board, window, changes)
-  local by_token, tokens = {}, {}
+  local layout = board.layout
+  local moved, tokens = {}, {}
   local function count(entry, by)
-    local token = board.layout.token(board, entry)
-    if not by_token[token] then tokens[#tokens + 1] = token end
-    by_token[token] = (by_token[token] or 0) + by
+    local token = layout.token(entry)
+    if not moved[token] then
+      tokens[#tokens + 1] = token
+      moved[token] = 0
+    end
+    moved[token] = moved[token] + by
   end
   for _, change in ipairs(changes) do
     if change.old then count(change.old, -1) end
     if change.new then count(change.new, 1) end
   end
-  if #tokens == 0 then return end
   local counts, added, gone = {}, {}, {}
-  for first = 1, #tokens, SPREAD do
-    local last = math.min(first + SPREAD - 1, #tokens)
-    local found = server.call('HMGET', window.counts, unpack(tokens, first, last))
-    for i, before in ipairs(found) do
-      local token = tokens[first + i - 1]
-      local after = (tonumber(before) or 0) + by_token[token]
-      if after <= 0 then
-        gone[#gone + 1] = token
-      elseif by_token[token] ~= 0 then
-        counts[#counts + 1] = token
-        counts[#counts + 1] = after
-        if not before then added[#added + 1] = token end
+  for i, before in ipairs(gather('HMGET', window.counts, tokens)) do
+    local token = tokens[i]
+    local after = (tonumber(before) or 0) + moved[token]
+    if before and after <= 0 then
+      gone[#gone + 1] = token
+    elseif after > 0 and moved[token] ~= 0 then
+      counts[#counts + 1] = token
+      counts[#counts + 1] = after
+      if not before then
+        added[#added + 1] = layout.listed_score(token)
+        added[#added + 1] = token
       end
     end
   end
-  if #counts > 0 then spread('HSET', window.counts, counts) end
-  if #added > 0 then board.layout.add_tokens(window, added) end
-  if #gone > 0 then
-    spread('ZREM', window.scores, gone)
-    spread('HDEL', window.counts, gone)
-  end
+  spread('HSET', window.counts, counts)
+  spread('ZADD', window.scores, added)
+  spread('ZREM', window.scores, gone)
+  spread('HDEL', window.counts, gone)
 end
 
 -- Applies changes {member, old, new} to a window: its entries and its distinct scores.

@@ -3,9 +3,11 @@
 -- Of each function KEYS 1 is the board, 2… the window; header.version must be the board's, or the answer is
 -- {'version', current}.
 --
--- laurels_standing   ARGV 1 header {shape}, 2… members
+-- laurels_standing   ARGV 1 header {shape, version, brief}, 2… members
 --   -> {total, for each member: {} when absent, or {place, better, before, distinct better, metadata}}
 --      better: entries strictly better; before: entries listed before; distinct better: -1 unless dense
+--      brief 1: what costs a count more is left out: before (-1, unless ranks are unique), distinct better,
+--      metadata
 --
 -- laurels_count      ARGV 1 header {shape}, 2… place, member, place, member, …
 --   -> {total, for each: {better, before}}: where such an entry would stand, whether or not it is there
@@ -34,32 +36,35 @@ local function reading(answer)
 end
 
 local function metadata_of(board, window, members)
-  local found = {}
-  if not board.metadata or #members == 0 then return found end
-  for first = 1, #members, SPREAD do
-    local last = math.min(first + SPREAD - 1, #members)
-    for _, json in ipairs(server.call('HMGET', window.metadata, unpack(members, first, last))) do
-      found[#found + 1] = json or ''
-    end
-  end
+  if not board.metadata then return {} end
+  local found = gather('HMGET', window.metadata, members)
+  for i = 1, #members do found[i] = found[i] or '' end
   return found
 end
 
-local function standing(_, board, window, total, args)
+local function standing(header, board, window, total, args)
   local members = {}
   for i = 2, #args do members[#members + 1] = args[i] end
-  local entries = board.layout.read(board, window, members)
-  local metadata = metadata_of(board, window, members)
-  local answer = { total }
+  local layout = board.layout
+  local entries = layout.read(board, window, members)
+  local metadata = header.brief == 0 and metadata_of(board, window, members) or {}
+  local answer, better_than = { total }, {}
   for i, member in ipairs(members) do
     local entry = entries[member]
     if entry then
-      local before = board.layout.before(board, window, entry, member)
+      local index, better = -1, nil
+      if board.unique or header.brief == 0 then index = layout.index(board, window, entry, member) end
+      if board.unique then
+        better = index
+      else
+        better = better_than[entry] or layout.better(board, window, entry, member)
+        better_than[entry] = better
+      end
       answer[#answer + 1] = {
-        board.layout.place(board, entry),
-        board.unique and before or board.layout.better(board, window, entry, member),
-        before,
-        board.dense and board.layout.distinct_better(board, window, entry) or -1,
+        layout.place(board, entry),
+        better,
+        index,
+        board.dense and header.brief == 0 and layout.distinct_better(board, window, entry) or -1,
         metadata[i] or '',
       }
     else
@@ -70,12 +75,13 @@ local function standing(_, board, window, total, args)
 end
 
 local function count(_, board, window, total, args)
+  local layout = board.layout
   local answer = { total }
   for i = 2, #args, 2 do
-    local entry, member = board.layout.entry(board, args[i]), args[i + 1]
-    local before = board.layout.before(board, window, entry, member)
-    local better = board.unique and before or board.layout.better(board, window, entry, member)
-    answer[#answer + 1] = { better, before }
+    local entry, member = layout.entry(board, args[i]), args[i + 1]
+    local before = layout.before(board, window, entry, member)
+    local is_edge = board.unique or member == ''
+    answer[#answer + 1] = { is_edge and before or layout.better(board, window, entry, member), before }
   end
   return answer
 end
@@ -110,7 +116,7 @@ end
 function bounds.member(header, board, window, total, args)
   local entry = board.layout.read(board, window, { args[2] })[args[2]]
   if not entry then return nil end
-  local at = board.layout.before(board, window, entry, args[2])
+  local at = board.layout.index(board, window, entry, args[2])
   local first = math.max(0, at - header.above)
   return first, at - first + 1 + header.below
 end

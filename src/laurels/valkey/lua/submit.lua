@@ -40,7 +40,7 @@
 local ID_SECONDS = 2 * 86400
 local CALL_SECONDS = 2 * 600
 -- Until the archive drains it, the journal stays bounded: about this many calls.
-local JOURNAL_CALLS = 10000
+local JOURNAL_CALLS = 1000
 local PAIRS = 4
 
 local function remembered(keys, names)
@@ -49,13 +49,9 @@ local function remembered(keys, names)
   for _, name in ipairs(names) do
     if name ~= '' then asked[#asked + 1] = name end
   end
-  for first = 1, #asked, SPREAD do
-    local last = math.min(first + SPREAD - 1, #asked)
-    for _, key in ipairs(keys) do
-      local known = server.call('SMISMEMBER', key, unpack(asked, first, last))
-      for i, is_known in ipairs(known) do
-        if is_known == 1 then found[asked[first + i - 1]] = true end
-      end
+  for _, key in ipairs(keys) do
+    for i, is_known in ipairs(gather('SMISMEMBER', key, asked)) do
+      if is_known == 1 then found[asked[i]] = true end
     end
   end
   return found
@@ -106,76 +102,75 @@ local function write_fast(header, board, windows, args)
         chosen[#chosen + 1] = args[PAIRS + 2 * i - 2]
         chosen[#chosen + 1] = args[PAIRS + 2 * i - 1]
       end
-      spread('ZADD', key, chosen, flag)
+      for first = 1, #chosen, SPREAD do
+        server.call('ZADD', key, flag, unpack(chosen, first, math.min(first + SPREAD - 1, #chosen)))
+      end
     end
   end
 end
 
 -- What one submission makes of an entry: the entry itself when it stays as it is; nil out of range.
-local function aggregated(board, op, old, score, moment)
-  local kind = board.kind
+local function aggregated(board, submission, old)
+  local op, layout, kind = submission.op, board.layout, board.kind
   if op == 'sum' then
-    local total = kind.moved(old and old.score or kind.zero, kind.zero, score)
+    local total = kind.moved(old and layout.score(board, old) or kind.zero, kind.zero, submission.score)
     if not total then return nil end
-    if old and kind.compare(total, old.score) == 0 then return old end
-    return { score = total, moment = moment }
+    if old and kind.compare(total, layout.score(board, old)) == 0 then return old end
+    return layout.make(board, total, submission.moment)
   end
-  if not old then return { score = score, moment = moment } end
+  if not old then return submission.entry end
   if op == 'first' then return old end
-  local order = kind.compare(score, old.score)
-  if order == 0 then return old end
-  if op == 'best' and (order > 0) ~= board.desc then return old end
-  return { score = score, moment = moment }
+  local order = layout.compare(board, submission.entry, old)
+  if order == 0 or (op == 'best' and (order > 0) ~= board.desc) then return old end
+  return submission.entry
 end
 
-local function same(board, left, right)
-  return board.kind.compare(left.score, right.score) == 0 and left.moment == right.moment
-end
-
--- A rolling window's entry: its days' entries, oldest first, aggregated. nil when no day has one; false
--- out of range.
+-- A rolling window's entry: its days' entries, oldest first, aggregated. nil when no day has one, or out of
+-- range.
 local function folded(board, op, entries)
-  local kind = board.kind
-  local result
+  if op == 'first' then return entries[1] end
+  if op == 'last' then return entries[#entries] end
+  local layout, kind = board.layout, board.kind
+  local result = entries[1]
+  if op == 'best' then
+    for i = 2, #entries do
+      local order = layout.compare(board, entries[i], result)
+      local is_earlier = order == 0 and board.timed
+        and int64.compare(string.sub(entries[i], 9), string.sub(result, 9)) < 0
+      if is_earlier or (order ~= 0 and (order > 0) == board.desc) then result = entries[i] end
+    end
+    return result
+  end
+  if #entries < 2 then return result end
+  local total, moment = kind.zero, nil
   for _, entry in ipairs(entries) do
-    if not result then
-      result = { score = entry.score, moment = entry.moment }
-    elseif op == 'sum' then
-      local total = kind.moved(result.score, kind.zero, entry.score)
-      if not total then return false end
-      result.score = total
-      if board.timed and int64.compare(entry.moment, result.moment) > 0 then result.moment = entry.moment end
-    elseif op == 'last' then
-      result = { score = entry.score, moment = entry.moment }
-    elseif op == 'best' then
-      local order = kind.compare(entry.score, result.score)
-      if order ~= 0 and (order > 0) == board.desc then
-        result = { score = entry.score, moment = entry.moment }
-      elseif order == 0 and board.timed and int64.compare(entry.moment, result.moment) < 0 then
-        result.moment = entry.moment
-      end
+    total = kind.moved(total, kind.zero, layout.score(board, entry))
+    if not total then return nil end
+    if board.timed then
+      local own = string.sub(entry, 9)
+      if not moment or int64.compare(own, moment) > 0 then moment = own end
     end
   end
-  return result
+  return layout.make(board, total, moment)
 end
 
 -- The entries as they stand, for every window that is read: states[window][member].
 local function read_states(header, board, windows, members)
+  local listed, everybody = {}, {}
+  for _, member in ipairs(members) do
+    if not listed[member] then
+      listed[member] = true
+      everybody[#everybody + 1] = member
+    end
+  end
   local wanted = {}
   local function want(window, chosen)
-    local of_window = wanted[window] or { list = {}, set = {} }
-    wanted[window] = of_window
-    local function add(member)
-      if not of_window.set[member] then
-        of_window.set[member] = true
-        of_window.list[#of_window.list + 1] = member
-      end
+    if chosen == 0 or wanted[window] == everybody then
+      wanted[window] = everybody
+      return
     end
-    if chosen == 0 then
-      for _, member in ipairs(members) do add(member) end
-    else
-      for _, i in ipairs(chosen) do add(members[i]) end
-    end
+    wanted[window] = wanted[window] or {}
+    for _, i in ipairs(chosen) do table.insert(wanted[window], members[i]) end
   end
   for _, target in ipairs(header.targets) do
     want(target.window, target.chosen)
@@ -183,7 +178,7 @@ local function read_states(header, board, windows, members)
   end
   local states = {}
   for window, asked in pairs(wanted) do
-    states[window] = board.layout.read(board, windows[window], asked.list)
+    states[window] = board.layout.read(board, windows[window], asked)
   end
   return states
 end
@@ -207,23 +202,24 @@ end
 local outcomes = {}
 
 function outcomes.direct(board, target, submission, old)
-  return aggregated(board, submission.op, old, submission.score, submission.moment)
+  return aggregated(board, submission, old)
 end
 
 function outcomes.sum(board, target, submission, old, entries, states)
   local before, after = states[target.base][submission.member], entries[target.base]
   if after == before then return old end
-  local zero = board.kind.zero
-  local total = board.kind.moved(old and old.score or zero, before and before.score or zero, after.score)
-  return total and { score = total, moment = submission.moment }
+  local layout, kind = board.layout, board.kind
+  local sum = old and layout.score(board, old) or kind.zero
+  local total = kind.moved(sum, before and layout.score(board, before) or kind.zero, layout.score(board, after))
+  if not total then return nil end
+  if old and kind.compare(total, sum) == 0 then return old end
+  return layout.make(board, total, submission.moment)
 end
 
 function outcomes.fold(board, target, submission, old, entries, states)
   local days = {}
   for _, day in ipairs(target.days) do days[#days + 1] = entries[day] or states[day][submission.member] end
-  local new = folded(board, target.op, days)
-  if new and old and same(board, new, old) then return old end
-  return new
+  return folded(board, target.op, days)
 end
 
 -- The entries that one submission would leave in its targets, by window; or nil and why it is refused.
@@ -240,7 +236,8 @@ local function outcome(header, board, states, targets, submission)
   local first = header.first[submission.index]
   if header.max_change ~= 0 and first and first > 0 then
     local old, new = states[first][member], entries[first]
-    if old and board.kind.distance_exceeds(new.score, old.score, header.max_change) then
+    local layout = board.layout
+    if old and board.kind.distance_exceeds(layout.score(board, new), layout.score(board, old), header.max_change) then
       return nil, 'max_change'
     end
   end
@@ -260,52 +257,82 @@ local function read_submissions(header, board, args)
   local submissions, members = {}, {}
   for i = 1, header.count do
     local op = header.ops[i]
+    local score = board.layout.score_of(args[PAIRS + 2 * i - 2])
+    local moment = board.timed and string.sub(args[3], 8 * i - 7, 8 * i) or nil
     members[i] = args[PAIRS + 2 * i - 1]
     submissions[i] = {
       index = i,
       member = members[i],
-      score = board.layout.score(board, args[PAIRS + 2 * i - 2]),
+      score = score,
+      moment = moment,
+      entry = board.layout.make(board, score, moment),
       op = (op and op ~= '') and op or header.aggregate,
-      moment = board.timed and string.sub(args[3], 8 * i - 7, 8 * i) or nil,
     }
   end
   return submissions, members
 end
 
+-- Notes that a window's entry becomes another; a member's later change goes on from its first.
+local function note(changes, places, window, member, old, new, metadata)
+  local of_window = changes[window]
+  if not of_window then
+    of_window = {}
+    changes[window], places[window] = of_window, {}
+  end
+  local place = places[window][member]
+  if place then
+    of_window[place].new, of_window[place].metadata = new, metadata
+  else
+    places[window][member] = #of_window + 1
+    of_window[#of_window + 1] = { member = member, old = old, new = new, metadata = metadata }
+  end
+end
+
+-- Whether a submission can be refused for what it would make of an entry, or windows depend on each other.
+local function is_entangled(header)
+  if header.max_change ~= 0 or header.aggregate == 'sum' or #header.ops > 0 then return true end
+  for _, target in ipairs(header.targets) do
+    if target.how ~= 'direct' then return true end
+  end
+  return false
+end
+
 -- What the submissions change: for each window a list of {member, old, new, metadata}, a member once.
--- Marks the submissions that are refused, and tells of each what it found and left in its first window.
+-- Marks the submissions that are refused. Every window is as all submissions leave it in `states` after.
 local function compute(header, board, states, submissions, refused)
-  local changes, places, reports = {}, {}, {}
+  local changes, places = {}, {}
+  if not is_entangled(header) then
+    for _, target in ipairs(header.targets) do
+      local window, chosen = target.window, target.chosen
+      local state = states[window]
+      for at = 1, chosen == 0 and header.count or #chosen do
+        local i = chosen == 0 and at or chosen[at]
+        local submission = submissions[i]
+        local old = state[submission.member]
+        local new = aggregated(board, submission, old)
+        if new ~= old and not refused[i] then
+          note(changes, places, window, submission.member, old, new, header.metadata[i] or '')
+          state[submission.member] = new
+        end
+      end
+    end
+    return changes
+  end
   local targets = targets_by_submission(header)
   for i, submission in ipairs(submissions) do
-    local member, first = submission.member, header.first[i] or 0
-    local report = { member = member, window = first, applied = 0 }
-    if first > 0 then report.old = states[first][member] end
     local entries
     if not refused[i] then
       entries, refused[i] = outcome(header, board, states, targets[i], submission)
     end
     for window, new in pairs(entries or {}) do
-      local state = states[window]
-      local old = state[member]
+      local old = states[window][submission.member]
       if new ~= old then
-        if not changes[window] then changes[window], places[window] = {}, {} end
-        local place = places[window][member]
-        if not place then
-          place = #changes[window] + 1
-          places[window][member] = place
-          changes[window][place] = { member = member, old = old }
-        end
-        changes[window][place].new = new
-        changes[window][place].metadata = header.metadata[i] or ''
-        state[member] = new
-        if window == first then report.applied = 1 end
+        note(changes, places, window, submission.member, old, new, header.metadata[i] or '')
+        states[window][submission.member] = new
       end
     end
-    if first > 0 then report.new = states[first][member] end
-    reports[i] = report
   end
-  return changes, reports
+  return changes
 end
 
 local function write_metadata(window, changes)
@@ -318,31 +345,45 @@ local function write_metadata(window, changes)
       kept[#kept + 1] = change.metadata
     end
   end
-  if #kept > 0 then spread('HSET', window.metadata, kept) end
-  if #dropped > 0 then spread('HDEL', window.metadata, dropped) end
+  spread('HSET', window.metadata, kept)
+  spread('HDEL', window.metadata, dropped)
+end
+
+-- What each submission found in its first window; no member occurs twice in a call that reports.
+local function found_before(header, board, windows, states, submissions)
+  local reports = {}
+  for i, submission in ipairs(submissions) do
+    local first, member = header.first[i], submission.member
+    local entry = first > 0 and states[first][member] or nil
+    reports[i] = { entry = entry, rank = rank(board, windows[first], entry, member) }
+  end
+  return reports
 end
 
 local function write_general(header, board, windows, args, refused)
   local submissions, members = read_submissions(header, board, args)
   local states = read_states(header, board, windows, members)
-  local changes, reports = compute(header, board, states, submissions, refused)
-  local replies = {}
-  if header.report == 1 then
-    for i, report in ipairs(reports) do
-      replies[i] = { report.applied, place(board, report.new), place(board, report.old), -1, -1 }
-      replies[i][5] = rank(board, windows[report.window], report.old, report.member)
-    end
-  end
+  local before = header.report == 1 and found_before(header, board, windows, states, submissions) or {}
+  local changes = compute(header, board, states, submissions, refused)
   local is_folded = {}
   for _, target in ipairs(header.targets) do is_folded[target.window] = target.how == 'fold' end
   for window, of_window in pairs(changes) do
     write(board, windows[window], of_window)
     if board.metadata and not is_folded[window] then write_metadata(windows[window], of_window) end
   end
-  for i, reply in ipairs(replies) do
-    reply[4] = rank(board, windows[reports[i].window], reports[i].new, reports[i].member)
+  local reports = {}
+  for i, old in ipairs(before) do
+    local first, member = header.first[i], members[i]
+    local entry = first > 0 and states[first][member] or nil
+    reports[i] = {
+      entry ~= old.entry and 1 or 0,
+      place(board, entry),
+      place(board, old.entry),
+      rank(board, windows[first], entry, member),
+      old.rank,
+    }
   end
-  return replies
+  return reports
 end
 
 local function submit(keys, args)

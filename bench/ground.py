@@ -1,0 +1,88 @@
+"""Where a benchmark stands: servers of its own, an engine over them, and a raw client beside it."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import tempfile
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import redis
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from laurels import Laurels, Submission, embedded
+from laurels.boards.windows import moment_of
+from laurels.clock import FixedClock
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Generator, Iterable, Iterator
+    from datetime import datetime
+
+    from laurels.embedded import Endpoints
+
+Raw = Any  # redis-py types its client only in part
+console = Console()
+FOUR_WINDOWS = [{"period": period} for period in ("daily", "weekly", "monthly", "all_time")]
+
+
+@dataclass(frozen=True)
+class Ground:
+    laurels: Laurels
+    raw: Raw
+    clock: FixedClock
+
+    async def fill(self, board: str, members: int, seed: int = 1) -> None:
+        """Gives every member an entry with a random score."""
+        chosen = random.Random(seed)  # noqa: S311  # data, not secrets
+        scores = (Submission(member(i), chosen.randrange(1_000_000)) for i in range(members))
+        await self.laurels.submit_many(board, shown(scores, members, f"filling {board}"))
+
+
+@asynccontextmanager
+async def ground(now: datetime) -> AsyncGenerator[Ground]:
+    """Fresh embedded servers; the clock stands at `now` until it is moved."""
+    with temporary_servers() as urls:
+        clock = FixedClock(moment_of(now))
+        client: Any = redis.Redis
+        raw: Raw = client.from_url(urls.valkey_url)
+        async with Laurels(
+            valkey_url=urls.valkey_url, postgres_url=urls.postgres_url, clock=clock
+        ) as laurels:
+            yield Ground(laurels, raw, clock)
+        raw.close()
+
+
+@contextmanager
+def temporary_servers() -> Generator[Endpoints]:
+    folder = Path(tempfile.mkdtemp(prefix="laurels-bench-"))
+    folder.chmod(0o711)  # the servers of root run as another user, who must get in
+    try:
+        with embedded.start(folder / "data") as servers:
+            yield servers.endpoints
+    finally:
+        shutil.rmtree(folder)
+
+
+def member(number: int) -> str:
+    """Eight bytes, as the facts that were measured before have it."""
+    return f"m{number:07d}"
+
+
+def shown(submissions: Iterable[Submission], total: int, what: str) -> Iterator[Submission]:
+    return iter(track(submissions, what, total, console=console, transient=True))
+
+
+def table(title: str, *columns: str) -> Table:
+    drawn = Table(title=title, title_justify="left")
+    for number, column in enumerate(columns):
+        drawn.add_column(column, justify="left" if number == 0 else "right")
+    return drawn
+
+
+def verdict(*, holds: bool) -> str:
+    return "[green]holds[/]" if holds else "[red]missed[/]"

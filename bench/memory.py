@@ -1,0 +1,47 @@
+"""Bytes an entry: all keys of a window, beside a bare sorted set of the same members and scores."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime
+
+from bench.ground import Ground, console, ground, member, table, verdict
+
+TARGETS = {"plain": 1.15, "exact": 2.2}
+BOARDS = {"plain": {}, "exact": {"ties": "earliest"}}
+
+
+async def run(members: int) -> bool:
+    async with ground(datetime(2025, 10, 24, 12, tzinfo=UTC)) as here:
+        bare = fill_bare(here, members) / members
+        drawn = table(f"Bytes an entry, {members:,} members", "window", "bytes", "of bare", "target", "")
+        drawn.add_row("bare sorted set", f"{bare:.1f}", "1.00", "", "")
+        good = True
+        for name, definition in BOARDS.items():
+            before = used(here)
+            await here.laurels.define(f"bench/{name}", definition)
+            await here.fill(f"bench/{name}", members)
+            here.raw.delete(f"lb:{{bench/{name}}}:journal")
+            own = (used(here) - before) / members
+            holds = own / bare <= TARGETS[name]
+            good = good and holds
+            drawn.add_row(
+                name, f"{own:.1f}", f"{own / bare:.2f}", f"≤ {TARGETS[name]:.2f}", verdict(holds=holds)
+            )
+        console.print(drawn)
+        console.print("All that a board keeps, but the journal, which the archive drains.", style="dim")
+        return good
+
+
+def fill_bare(here: Ground, members: int) -> int:
+    before = used(here)
+    chosen = random.Random(1)  # noqa: S311  # data, not secrets
+    for first in range(0, members, 1000):
+        numbers = range(first, min(first + 1000, members))
+        here.raw.zadd("bare", {member(i): chosen.randrange(1_000_000) for i in numbers})
+    return used(here) - before
+
+
+def used(here: Ground) -> int:
+    """What Valkey's data take: its clients' buffers aside."""
+    return here.raw.info("memory")["used_memory_dataset"]

@@ -1,0 +1,114 @@
+"""`laurels load`: a file of scores into a board, however many there are."""
+
+import csv
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, BinaryIO
+
+import msgspec
+import typer
+
+from laurels.boards.submission import BatchResult, Submission
+from laurels.cli.numbers import parse_score, parse_time
+from laurels.cli.options import BoardName, DataDir, Json
+from laurels.cli.output import grouped, printable, table
+from laurels.cli.session import Session
+from laurels.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from laurels import Laurels
+
+SHOWN = 20
+"""Refusals that are shown to people; programs get them all."""
+
+_decode = msgspec.json.Decoder(Submission).decode
+
+
+def load(
+    board: BoardName,
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="A .csv or NDJSON file, or - for stdin (NDJSON).")
+    ],
+    *,
+    data_dir: DataDir = None,
+    json: Json = False,
+) -> None:
+    """Load a file of scores into a board."""
+    session = Session(data_dir, as_json=json)
+
+    async def send(laurels: "Laurels") -> BatchResult:
+        with _opened(file) as (stream, size), session.output.counting(f"Loading {board}") as progress:
+            lines = _csv_lines(stream) if file.endswith(".csv") else _json_lines(stream)
+            return await laurels.submit_many(
+                board, lines, progress=lambda done: progress(done, _estimate(done, stream, size))
+            )
+
+    result = session.run(send)
+    session.show(result, f"{grouped(result.accepted)} accepted, {grouped(len(result.rejected))} refused")
+    if result.rejected and not json:
+        picture = table(">submission", "why", title=f"Refused (the first {SHOWN} at most)")
+        for refusal in result.rejected[:SHOWN]:
+            picture.add_row(grouped(refusal.index + 1), printable(refusal.detail))
+        session.output.console.print(picture)
+
+
+def _estimate(done: int, stream: BinaryIO, size: int) -> int:
+    """How many submissions there will be, by how far into the file the first ones reach."""
+    return round(done * size / stream.tell()) if size and stream.tell() else done
+
+
+@contextmanager
+def _opened(file: str) -> "Generator[tuple[BinaryIO, int]]":
+    """The file and how many bytes it has; 0 where nobody knows."""
+    if file == "-":
+        yield sys.stdin.buffer, 0
+        return
+    path = Path(file)
+    try:
+        with path.open("rb") as stream:
+            yield stream, path.stat().st_size
+    except OSError as error:
+        raise InvalidInput(f"{file} cannot be read: {error.strerror}") from error
+
+
+def _json_lines(stream: BinaryIO) -> Iterator[Submission | InvalidInput]:
+    """One submission a line, as the batch route takes them."""
+    for number, line in enumerate(stream, 1):
+        if line.strip():
+            try:
+                yield _decode(line)
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                yield InvalidInput(f"line {number}: {error}")
+
+
+def _csv_lines(stream: BinaryIO) -> Iterator[Submission | InvalidInput]:
+    """Columns member and score, perhaps at and id; every other column is a group dimension."""
+    # What is not UTF-8 stays a lone surrogate, which is refused like any other bad member.
+    rows = csv.reader((line.decode("utf-8", "surrogateescape") for line in stream), strict=True)
+    columns = [name.strip().lstrip("\ufeff") for name in next(rows, list[str]())]
+    if not {"member", "score"} <= set(columns):
+        raise InvalidInput("the first line must name the columns, member and score among them")
+    while True:
+        try:
+            row = next(rows, None)
+            if row is None:
+                return
+            if row:
+                yield _submission_of(dict(zip(columns, row, strict=True)))
+        except (InvalidInput, ValueError, csv.Error) as error:
+            yield InvalidInput(f"line {rows.line_num}: {error}")
+
+
+def _submission_of(row: dict[str, str]) -> Submission:
+    at, identity = row.pop("at", ""), row.pop("id", "")
+    return Submission(
+        row.pop("member"),
+        parse_score(row.pop("score")),
+        at=parse_time(at) if at else None,
+        groups={name: value for name, value in row.items() if value} or None,
+        id=identity or None,
+    )

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from cli_processes import run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from cli_processes import Served
+
+
+@pytest.fixture(autouse=True)
+def board(served: Served, tmp_path: Path) -> None:
+    boards = tmp_path / "boards.toml"
+    boards.write_text('["loads/scores"]\ngroups = [["country"]]\n')
+    assert run("apply", str(boards), data_dir=served.data_dir).code == 0
+
+
+def test_a_csv_file_is_loaded_with_its_groups_and_ids(served: Served, tmp_path: Path):
+    scores = tmp_path / "scores.csv"
+    scores.write_text(
+        "member,score,country,id\n"
+        "load-ada,2000001,GB,load-1\n"
+        "load-bob,2000000,,load-2\n"
+        "load-ada,many,GB,load-3\n"
+        "load-eve,2000002\n"
+        '"load, ""eve""",2000002,BR,load-4\n'
+    )
+    loaded = run("load", "loads/scores", str(scores), "--json", data_dir=served.data_dir).document
+    assert loaded["accepted"] == 3
+    assert [refusal["index"] for refusal in loaded["rejected"]] == [2, 3]
+    assert "line 4: score: must be a number, not 'many'" in loaded["rejected"][0]["detail"]
+    top = run("top", "loads/scores", "--limit", "3", "--json", data_dir=served.data_dir).document
+    assert [entry["member"] for entry in top["entries"]] == ['load, "eve"', "load-ada", "load-bob"]
+    british = run(
+        "top", "loads/scores", "--group", "country=GB", "--limit", "1", "--json", data_dir=served.data_dir
+    )
+    assert british.document["entries"][0]["member"] == "load-ada"
+    again = run("load", "loads/scores", str(scores), data_dir=served.data_dir)
+    assert "3 accepted, 2 refused" in again.output
+
+
+def test_lines_of_json_are_loaded_and_bad_ones_harm_no_other(served: Served, tmp_path: Path):
+    scores = tmp_path / "scores.ndjson"
+    scores.write_bytes(
+        b'{"member": "load-joe", "score": 3000000}\n\n{"member": "load-joe"}\nnonsense\n\xff\n'
+        b'{"member": "load-kim", "score": 3000001, "metadata": {"level": 3}}\n'
+    )
+    loaded = run("load", "loads/scores", str(scores), "--json", data_dir=served.data_dir).document
+    assert loaded["accepted"] == 2
+    assert len(loaded["rejected"]) == 3
+    standing = run("rank", "loads/scores", "load-kim", "--json", data_dir=served.data_dir).document
+    assert standing["metadata"] == {"level": 3}
+
+
+def test_a_file_that_cannot_be_read_is_one_clear_line(served: Served, tmp_path: Path):
+    missing = run("load", "loads/scores", str(tmp_path / "none.csv"), data_dir=served.data_dir)
+    assert "cannot be read: No such file or directory" in missing.complaint
+    headless = tmp_path / "headless.csv"
+    headless.write_text("ada,5\n")
+    refused = run("load", "loads/scores", str(headless), data_dir=served.data_dir)
+    assert "the first line must name the columns" in refused.complaint

@@ -1,0 +1,48 @@
+"""Valkey servers that a test may empty, break and refill without harm to the others."""
+
+from __future__ import annotations
+
+import importlib
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from laurels.embedded import binaries
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+    from contextlib import AbstractContextManager
+
+# It lies beside the board tests, where pytest finds it.
+running_whole_cluster: Callable[[int], AbstractContextManager[str]] = importlib.import_module(
+    "whole_cluster"
+).running_whole_cluster
+
+
+@pytest.fixture(scope="session")
+def own_valkey_url() -> Generator[str]:
+    """A Valkey on a socket of its own, with nothing in it."""
+    folder = Path(tempfile.mkdtemp(prefix="laurels-own-"))
+    options = {"port": "0", "unixsocket": str(folder / "socket"), "save": "", "dir": str(folder)}
+    words = [word for name, value in options.items() for word in (f"--{name}", value)]
+    program = str(binaries.in_wheels().valkey_server)
+    server = subprocess.Popen([program, *words], stdout=subprocess.PIPE, text=True)
+    assert server.stdout is not None
+    try:
+        assert any("Ready to accept connections" in line for line in server.stdout)
+        yield f"unix://{folder / 'socket'}"
+    finally:
+        server.terminate()
+        server.stdout.close()
+        server.wait()
+        shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="session")
+def own_cluster_url() -> Generator[str]:
+    with running_whole_cluster(3) as url:
+        yield url
