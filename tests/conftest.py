@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from places import fast_place, folder_that_anybody_may_pass
 
 from laurels import embedded
 
@@ -20,11 +18,5 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session")
 def endpoints() -> Generator[Endpoints]:
     """Where the tests' own Valkey and PostgreSQL answer."""
-    # Not under pytest's folder: that one is closed to the user that the servers run as when we are root.
-    folder = Path(tempfile.mkdtemp(prefix="laurels-test-"))
-    folder.chmod(0o711)
-    try:
-        with embedded.start(folder / "data") as servers:
-            yield servers.endpoints
-    finally:
-        shutil.rmtree(folder)
+    with folder_that_anybody_may_pass(fast_place()) as folder, embedded.start(folder / "data") as servers:
+        yield servers.endpoints

@@ -13,6 +13,8 @@ import asyncio
 import threading
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
+import uvloop
+
 from laurels import laurels
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ class Laurels:
 
     def __init__(self, **options: Unpack[laurels.Options]) -> None:
         self.engine = laurels.Laurels(**options)
-        self._loop = asyncio.new_event_loop()
+        self._loop = uvloop.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="laurels", daemon=True)
 
     def __enter__(self) -> Self:

@@ -1,12 +1,10 @@
 from __future__ import annotations
 
-import shutil
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import httpx
 import pytest
+from places import fast_place, folder_that_anybody_may_pass
 
 from laurels import embedded
 from laurels.api import health
@@ -61,14 +59,8 @@ async def test_metrics_are_for_prometheus(anybody: AsyncClient):
 @pytest.fixture
 def own_servers() -> Generator[embedded.EmbeddedServers]:
     """Servers that the test may stop."""
-    # Not under pytest's folder: that one is closed to the user that the servers run as when we are root.
-    folder = Path(tempfile.mkdtemp(prefix="laurels-test-"))
-    folder.chmod(0o711)
-    try:
-        with embedded.start(folder / "data") as servers:
-            yield servers
-    finally:
-        shutil.rmtree(folder)
+    with folder_that_anybody_may_pass(fast_place()) as folder, embedded.start(folder / "data") as servers:
+        yield servers
 
 
 async def test_without_its_stores_a_process_lives_but_is_not_ready(own_servers: embedded.EmbeddedServers):

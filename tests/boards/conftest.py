@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from raw_valkey import RawValkey
-from whole_cluster import running_whole_cluster
+from valkey_cluster import running_cluster
 
 from laurels.boards.windows import moment_of
 from laurels.clock import FixedClock
@@ -25,7 +25,7 @@ _numbers = itertools.count(1)
 @pytest.fixture(scope="session")
 def cluster_url() -> Generator[str]:
     """A Valkey Cluster of three primaries on loopback."""
-    with running_whole_cluster(primaries=3) as url:
+    with running_cluster(primaries=3) as url:
         yield url
 
 

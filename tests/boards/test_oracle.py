@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from laurels.embedded import Endpoints
 
 MEMBERS = ["a", "b", "ab", "a:b", "{x}", "é", "\n", "/", "%3A", "🏆", "x" * 256, "z", "A", "=,|"]
-PLACES = ["BR", "x:y=z,", "{t}", "%"]
-CITIES = ["tokyo", "a|b"]
+PLACES = ["BR", "x:y=z,", "%"]
+CITIES = ["a|b"]
 # Around Cairo's and New York's clock changes of autumn 2025 and the turn of an ISO year.
 STARTS = [
     datetime(2025, 10, 30, 20, tzinfo=UTC),
@@ -33,8 +33,10 @@ STARTS = [
 ]
 INT64_SCORES = [-(2**63), -(2**53) - 1, -1, 0, 1, 2**53 - 1, 2**53, 2**53 + 1, 2**63 - 1]
 
-EXAMPLES = int(os.environ.get("ORACLE_EXAMPLES", "40"))
+EXAMPLES = int(os.environ.get("ORACLE_EXAMPLES", "32"))
 STEPS = 40
+# Submissions, removals, edits and steps of the clock that an example performs on average, at the least.
+OPERATIONS_AN_EXAMPLE = 70
 _boards = itertools.count(1)
 
 
@@ -96,6 +98,8 @@ class Boards(RuleBasedStateMachine):
 
     engine: Laurels
     clock: FixedClock
+    performed = 0
+    """Operations, over all examples."""
 
     @initialize(definition=definitions(), start=st.sampled_from(STARTS))
     def define(self, definition: dict[str, Any], start: datetime) -> None:
@@ -162,7 +166,8 @@ class Boards(RuleBasedStateMachine):
             metadata=given.metadata,
         )
         self.oracle.submit(scored, self.clock.now, given.groups, op)
-        if kept is None or self.clock.now < kept:
+        is_kept = kept is None or self.clock.now < kept
+        if is_kept and (window.label, slot.text) not in self.oracle.ended:
             after = self.stand_of(given.member, self.oracle.standings(window, slot, ()))
             told = (answer.score, answer.rank, answer.previous_score, answer.previous_rank)
             assert told == (
@@ -180,6 +185,7 @@ class Boards(RuleBasedStateMachine):
             given, scored, op = self.draw_submission(data)
             batch.append(given)
             self.oracle.submit(scored, self.clock.now, given.groups, op)
+        Boards.performed += size - 1
         answer = self.engine.submit_many(self.board, batch)
         assert (answer.accepted, answer.rejected) == (size, [])
         self.clock.now += 1
@@ -234,6 +240,8 @@ class Boards(RuleBasedStateMachine):
         if not hasattr(self, "oracle"):
             return
         self.operations += 1
+        Boards.performed += 1
+        self.windows_seen = 0
         for group in self.oracle.known_groups():
             for window in self.oracle.definition.windows:
                 for slot in self.oracle.queryable(window, group, self.clock.now):
@@ -279,7 +287,9 @@ class Boards(RuleBasedStateMachine):
         share = Fraction(self.operations % 21, 20)
         percentile = self.engine.percentile(self.board, float(share), **where)
         assert percentile.score == self.oracle.score_at(stands, share)
-        self.compare_pages(where, stands)
+        self.windows_seen += 1
+        if self.windows_seen == self.operations % 3 + 1:  # another window each time
+            self.compare_pages(where, stands)
 
     def compare_pages(self, where: Any, stands: list[Stand]) -> None:  # noqa: ANN401  # keyword arguments
         limit = self.operations % 5 + 1
@@ -309,7 +319,7 @@ class Boards(RuleBasedStateMachine):
 def run(url: str, postgres_url: str, examples: int) -> None:
     clock = FixedClock()
     with Laurels(valkey_url=url, postgres_url=postgres_url, clock=clock) as engine:
-        Boards.engine, Boards.clock = engine, clock
+        Boards.engine, Boards.clock, Boards.performed = engine, clock, 0
         run_state_machine_as_test(
             Boards,
             settings=settings(
@@ -331,6 +341,7 @@ def run(url: str, postgres_url: str, examples: int) -> None:
 
 def test_every_answer_of_a_single_node_is_as_a_plain_sort_says(endpoints: Endpoints):
     run(endpoints.valkey_url, endpoints.postgres_url, EXAMPLES)
+    assert Boards.performed >= EXAMPLES * OPERATIONS_AN_EXAMPLE
 
 
 def test_every_answer_of_a_cluster_is_as_a_plain_sort_says(endpoints: Endpoints, cluster_url: str):

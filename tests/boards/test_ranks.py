@@ -108,6 +108,7 @@ class TestAgainstSql:
                 assert engine.standing(boards["member"], member).rank == by_member
 
 
+@on_node
 class TestPercentiles:
     @pytest.mark.parametrize("layout", LAYOUTS)
     def test_of_a_hundred_different_scores(
@@ -150,7 +151,6 @@ class TestPercentiles:
 
     @fuzzing
     @given(scores=st.lists(st.integers(0, 5), min_size=1, max_size=12), millionths=st.integers(0, 10**6))
-    @on_node
     def test_it_is_the_worst_score_that_this_share_is_no_better_than(
         self, engine: Laurels, new_board: NewBoard, scores: list[int], millionths: int
     ):
@@ -166,7 +166,6 @@ class TestPercentiles:
     @pytest.mark.parametrize(
         "share", [-0.1, 1.1, float("nan"), float("inf"), "half", "", 1 / 3, "1e-7", True]
     )
-    @on_node
     def test_a_share_is_from_0_to_1_with_six_digits(
         self,
         engine: Laurels,
@@ -184,6 +183,7 @@ class TestPercentiles:
             engine.percentile(new_board(), 0.5)
 
 
+@on_node
 class TestDistributions:
     @pytest.mark.parametrize("order", ["desc", "asc"])
     @pytest.mark.parametrize("layout", LAYOUTS)
@@ -218,7 +218,6 @@ class TestDistributions:
             (-1, 2**63 - 1, 4),
         ]
 
-    @on_node
     def test_no_edge_lies_outside_the_scores_however_close_they_are(
         self, engine: Laurels, new_board: NewBoard
     ):
@@ -238,7 +237,6 @@ class TestDistributions:
         buckets=st.integers(1, 30),
         order=st.sampled_from(["desc", "asc"]),
     )
-    @on_node
     def test_every_entry_is_in_the_bucket_of_its_score(
         self, engine: Laurels, new_board: NewBoard, scores: list[float], buckets: int, order: str
     ):
@@ -359,6 +357,7 @@ class TestCursors:
             assert engine.page(board, cursor=cursor).total == 5
 
 
+@on_node
 class TestPages:
     @pytest.mark.parametrize("layout", LAYOUTS)
     def test_from_the_bottom_they_list_the_worst_first(
@@ -412,7 +411,6 @@ class TestPages:
             ({"group": "country=BR"}, "group"),
         ],
     )
-    @on_node
     def test_what_cannot_be_asked_is_refused(
         self, engine: Laurels, new_board: NewBoard, paging: dict[str, Any], field: str
     ):
@@ -464,6 +462,7 @@ class TestPages:
         assert members(engine.page(board, limit=5, cursor=behind.previous)) == ["m0008", "m0007"]
 
 
+@on_node
 class TestChange:
     def test_it_is_the_ranks_gained_since_the_window_before(
         self, engine: Laurels, new_board: NewBoard, clock: FixedClock

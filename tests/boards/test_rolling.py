@@ -161,6 +161,7 @@ class TestByHand:
             engine.page(board, slot="2025-09-01")
 
 
+@on_node
 class TestLateSubmissions:
     def test_they_count_in_every_window_that_their_day_is_in(
         self, engine: Laurels, new_board: NewBoard, clock: FixedClock

@@ -180,6 +180,7 @@ class TestMetadata:
         assert scores(engine, board) == {"ada": 1}
 
 
+@on_node
 class TestLimits:
     @pytest.mark.parametrize("score", ["number", "int64"])
     def test_scores_outside_min_and_max_are_refused(self, engine: Laurels, new_board: NewBoard, score: str):
@@ -218,14 +219,12 @@ class TestLimits:
         assert engine.submit(board, "ada", -1).applied
         assert refusal(lambda: engine.submit(board, "ada", 2**63 - 1))
 
-    @on_node
     def test_a_limit_beyond_64_bits_works_on_a_board_of_doubles(self, engine: Laurels, new_board: NewBoard):
         board = new_board(aggregate="last", limits={"max_change": 10**30, "max": 10**40})
         engine.submit(board, "ada", 0)
         assert refusal(lambda: engine.submit(board, "ada", 2e30))
         assert engine.submit(board, "ada", 1e30).applied
 
-    @on_node
     def test_what_is_refused_leaves_nothing(self, engine: Laurels, new_board: NewBoard, raw: RawValkey):
         board = new_board(aggregate="last", dense=True, groups=[["c"]], limits={"max_change": 10})
         engine.submit(board, "ada", 0, groups={"c": "x"})
@@ -235,6 +234,7 @@ class TestLimits:
         assert engine.submit(board, "ada", 10, id="one").applied
 
 
+@on_node
 class TestMoments:
     def test_at_may_be_as_old_as_lateness_to_the_microsecond(
         self, engine: Laurels, new_board: NewBoard, clock: FixedClock
@@ -538,6 +538,7 @@ def _without_completion(dump: dict[bytes, Any]) -> dict[bytes, Any]:
     return {key: held for key, held in dump.items() if b":built:" not in key and b"2025-10-25" not in key}
 
 
+@on_node
 class TestNumbers:
     def test_a_tenth_ten_times_is_as_doubles_add(self, engine: Laurels, new_board: NewBoard):
         board = new_board(aggregate="sum")
@@ -563,7 +564,6 @@ class TestNumbers:
         assert len(engine.submit_many(board, [Submission("ada", score)]).rejected) == 1
         assert engine.page(board).total == 0
 
-    @on_node
     def test_a_sum_to_infinity_is_refused_and_nothing_is_written(
         self, engine: Laurels, new_board: NewBoard, raw: RawValkey
     ):
@@ -576,7 +576,6 @@ class TestNumbers:
     @pytest.mark.parametrize(
         "score", [0.1, 1 / 3, 5e-324, 1.7976931348623157e308, -2.5, 2**53, -(2**53), 123456789.123456789]
     )
-    @on_node
     def test_every_digit_comes_back(self, engine: Laurels, new_board: NewBoard, score: float):
         for definition in ({}, {"aggregate": "sum"}, {"ties": "earliest"}, {"dense": True}):
             board = new_board(**definition)

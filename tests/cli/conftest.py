@@ -1,29 +1,20 @@
 from __future__ import annotations
 
-import shutil
 import signal
-import tempfile
-from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from cli_processes import Past, Served, end_preloaded, serving
+from places import fast_place, folder_that_anybody_may_pass
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
+    from pathlib import Path
 
-IN_MEMORY = Path("/dev/shm")  # noqa: S108  # what is made in it has a random name
-ROOM = 2 * 1024**3
 
-
-@contextmanager
-def _place() -> Generator[Path]:
-    """Unlike `tmp_path`, open to the unprivileged user of root's servers; in memory, if there is room."""
-    is_roomy = IN_MEMORY.is_dir() and shutil.disk_usage(IN_MEMORY).free > ROOM
-    with tempfile.TemporaryDirectory(prefix="laurels-test-", dir=IN_MEMORY if is_roomy else None) as name:
-        Path(name).chmod(0o711)
-        yield Path(name)
+def _place() -> AbstractContextManager[Path]:
+    return folder_that_anybody_may_pass(fast_place())
 
 
 @pytest.fixture(scope="session", autouse=True)

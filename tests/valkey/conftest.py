@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import shutil
 import subprocess
 import tempfile
@@ -10,17 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from valkey_cluster import running_cluster
 
 from laurels.embedded import binaries
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
-    from contextlib import AbstractContextManager
-
-# It lies beside the board tests, where pytest finds it.
-running_whole_cluster: Callable[[int], AbstractContextManager[str]] = importlib.import_module(
-    "whole_cluster"
-).running_whole_cluster
+    from collections.abc import Generator
 
 
 @pytest.fixture(scope="session")
@@ -44,5 +38,5 @@ def own_valkey_url() -> Generator[str]:
 
 @pytest.fixture(scope="session")
 def own_cluster_url() -> Generator[str]:
-    with running_whole_cluster(3) as url:
+    with running_cluster(3) as url:
         yield url

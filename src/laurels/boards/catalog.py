@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 NO_START: Final = 0
 
 
+# Windows that a process remembers to have listed; listing one again does no harm.
+MOST_REMEMBERED: Final = 100_000
+
+
 class Catalog:
     """Boards by reference."""
 
@@ -109,6 +113,8 @@ class Catalog:
     async def register(self, board: Board, shard: int, targets: Iterable[Target], now: Moment) -> None:
         """Makes sure that these windows are listed before they are written; asks Valkey once a window."""
         registered = self._registered.setdefault(board, set())
+        if len(registered) > MOST_REMEMBERED:
+            registered.clear()
         for target in targets:
             address = target.address
             entry = (shard, address.token, str(address.cut))

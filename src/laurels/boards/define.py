@@ -37,6 +37,8 @@ class Definer:
         old = self._catalog.compile(before) if before else None
         if old:
             await self._check_change(old, Board(ref, definition, old.version, cluster=self._cluster))
+        if old and old.keys.shards != definition.shards:
+            await self._retention.drop(old)
         stored = await self._store.put(
             ref.project, ref.board, definition, expected_version=before.version if before else 0
         )

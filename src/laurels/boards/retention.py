@@ -59,6 +59,7 @@ class Retention:
         panes = [pane for pane in board.panes(board.zone_of(cut)) if not pane.is_hidden]
         if period is not None:
             panes = [board.pane(period, cut)]
+        await self.sweep(board)
         slots = {(pane, pane.calendar.at(now)) for pane in panes}
         async for pane, slot in self._listed(board, panes, now):
             slots.add((pane, slot))

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+import structlog
 
 from laurels.boards.deliver import Call, Courier, Outcome
 from laurels.boards.submission import BatchResult, Checked, Rejected, Submission, Submitted, check
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from laurels.boards.rolling import Rolling
     from laurels.clock import Clock
     from laurels.valkey.client import Valkey
+
+log = structlog.get_logger()
 
 # What one call may cost, so that it does not hold Valkey for 10 ms (bench/stalls.py). Writing an entry of a
 # plain window costs 1; where entries must be read first, 2; where distinct scores are counted too, 6.
@@ -164,7 +167,15 @@ class Submitter:
         self._rolling.prepare(chunk.board, now)
         for number, feed in enumerate(chunk.feeds):
             parts = [fed[number] for fed in chunk.fed if fed[number].index not in outcome.refused]
-            await self._courier.deliver(Call(chunk.id, feed, parts, report=False))
+            fed = await self._courier.deliver(Call(chunk.id, feed, parts, report=False))
+            for index, refusal in fed.refused.items():
+                log.warning(
+                    "a fed board refused what its feeder counted",
+                    feeder=str(chunk.board.ref),
+                    fed=str(feed.ref),
+                    id=chunk.made_id(chunk.own[index]),
+                    why=refusal.detail,
+                )
             self._rolling.prepare(feed, now)
 
     async def _send_waiting(self, ref: BoardRef, queue: _Queue) -> None:
