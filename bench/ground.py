@@ -16,8 +16,8 @@ from rich.progress import track
 from rich.table import Table
 
 from laurels import Laurels, Submission, embedded
-from laurels.boards.windows import moment_of
 from laurels.clock import FixedClock
+from laurels.moments import moment_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator, Iterable, Iterator

@@ -25,17 +25,18 @@ MOST_LINES = 500
 MAY_USE = {
     "errors": set[str](),
     "masking": set[str](),
-    "clock": set[str](),
+    "moments": {"errors"},
+    "clock": {"moments"},
     "metrics": set[str](),
     "settings": {"errors", "masking"},
     "logs": {"masking"},
     "valkey": {"errors"},
     "archive": {"errors", "masking", "boards.definition"},  # a definition is a value, and pure
     "embedded": {"errors"},
-    "boards": {"errors", "valkey"},
+    "boards": {"errors", "moments", "valkey"},
     "laurels": {"archive", "boards", "clock", "embedded", "settings", "valkey"},
     "sync": {"laurels"},
-    "demo": {"boards", "clock", "errors"},
+    "demo": {"boards", "clock", "errors", "moments"},
     "doctor": {"archive", "embedded", "errors", "masking", "settings", "valkey"},
     "api": {"archive", "boards", "errors", "laurels", "logs", "metrics"},
     "cli": {
@@ -54,6 +55,7 @@ MAY_USE = {
 }
 
 PURE = {
+    "boards.answers",
     "boards.board",
     "boards.cursor",
     "boards.definition",
@@ -61,8 +63,11 @@ PURE = {
     "boards.message",
     "boards.ordering",
     "boards.submission",
+    "boards.templates",
+    "boards.tiling",
     "boards.windows",
     "boards.zones",
+    "moments",
     "valkey.messages",
 }
 CLIENTS_AND_CLOCKS = {

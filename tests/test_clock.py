@@ -5,7 +5,9 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from laurels.clock import Clock, FixedClock, datetime_of, moment_of, system_clock
+from laurels.clock import Clock, FixedClock, system_clock
+from laurels.errors import InvalidInput
+from laurels.moments import datetime_of, moment_of
 
 AT = datetime(2025, 10, 24, 12, 0, 0, 123_457, tzinfo=UTC)
 
@@ -37,5 +39,5 @@ def test_a_moment_does_not_depend_on_the_zone_that_it_is_written_in():
 
 
 def test_a_datetime_without_a_zone_is_no_moment():
-    with pytest.raises(TypeError):
+    with pytest.raises(InvalidInput):
         moment_of(AT.replace(tzinfo=None))

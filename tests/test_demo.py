@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from laurels import demo
 from laurels.boards.definition import parse_definition
-from laurels.clock import moment_of
+from laurels.moments import moment_of
 
 NOW = datetime(2025, 10, 24, 0, 0, 30, tzinfo=UTC)
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol
 
-Moment: TypeAlias = int
-"""Microseconds since 1970-01-01T00:00:00Z."""
+from laurels.moments import MICROSECOND, Moment
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
+if TYPE_CHECKING:
+    from datetime import timedelta
 
 
 class Clock(Protocol):
@@ -32,13 +30,4 @@ class FixedClock:
         return self.now
 
     def advance(self, by: timedelta) -> None:
-        self.now += by // _MICROSECOND
-
-
-def moment_of(at: datetime) -> Moment:
-    """The moment of an aware datetime, exact to the microsecond; a naive one raises TypeError."""
-    return (at - _EPOCH) // _MICROSECOND
-
-
-def datetime_of(moment: Moment) -> datetime:
-    return _EPOCH + moment * _MICROSECOND
+        self.now += by // MICROSECOND

@@ -7,14 +7,14 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from laurels.boards.submission import Submission
-from laurels.clock import datetime_of
 from laurels.errors import NotFound
+from laurels.moments import datetime_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from laurels.clock import Moment
     from laurels.laurels import Laurels
+    from laurels.moments import Moment
 
 BOARD: Final = "demo/arcade"
 DEFINITION: Final[dict[str, Any]] = {

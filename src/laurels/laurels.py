@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from laurels.archive.boards import StoredBoard
+    from laurels.boards.answers import Among, Distribution, Page, Percentile, Standing, WindowInfo
     from laurels.boards.ordering import Score
-    from laurels.boards.ranks import Among, Distribution, Page, Percentile, Standing, Start, WindowInfo
+    from laurels.boards.ranks import Start
     from laurels.boards.submission import BatchResult, Submitted
     from laurels.clock import Clock
     from laurels.errors import InvalidInput
@@ -84,6 +85,17 @@ class Laurels:
 
     With no URLs, in the arguments or in the settings, it starts Valkey and PostgreSQL itself, or joins those
     that another Laurels runs on the same data folder.
+
+    >>> async def play():
+    ...     async with Laurels() as laurels:
+    ...         await laurels.define("examples/async", {"order": "asc", "ties": "earliest"})
+    ...         for member, seconds in [("ada", 61.5), ("bob", 59.25), ("eve", 61.5)]:
+    ...             await laurels.submit("examples/async", member, seconds)
+    ...         page = await laurels.page("examples/async")
+    ...         await laurels.drop("examples/async")
+    ...         return [(entry.rank, entry.member) for entry in page.entries]
+    >>> asyncio.run(play())
+    [(1, 'bob'), (2, 'ada'), (3, 'eve')]
     """
 
     valkey: Valkey

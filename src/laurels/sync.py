@@ -1,10 +1,58 @@
 """Laurels in process, without async: the same operations, each waiting for its answer.
 
+>>> from laurels import Submission
 >>> from laurels.sync import Laurels
->>> with Laurels() as laurels:                                              # doctest: +SKIP
-...     laurels.define("demo/arcade", {"windows": [{"period": "daily"}]})
-...     laurels.submit("demo/arcade", "ada", 1200).rank
-1
+>>> laurels = Laurels()
+>>> laurels.open()
+
+A board is defined once; its name is `project/board`.
+
+>>> windows = [{"period": "all_time"}, {"period": "daily", "keep": 30}]
+>>> laurels.define("examples/sync", {"windows": windows, "groups": [["country"]]}).created
+True
+
+A submission tells where it leaves its member. Sent again with the same id, it counts once.
+
+>>> first = laurels.submit("examples/sync", "ada", 1200, groups={"country": "GB"}, id="game-1")
+>>> first.rank, first.applied
+(1, True)
+>>> laurels.submit("examples/sync", "ada", 1200, id="game-1").applied
+False
+
+Many go in together; what is refused harms no other.
+
+>>> scores = [("bob", 1500), ("eve", 1200), ("joe", "many")]
+>>> result = laurels.submit_many("examples/sync", [Submission(member, score) for member, score in scores])
+>>> result.accepted, result.rejected[0].detail
+(2, 'score: must be a number, not a string')
+
+Questions are about the board's first window, unless they name another one, a past slot or a group.
+
+>>> [(entry.rank, entry.member, entry.score) for entry in laurels.page("examples/sync").entries]
+[(1, 'bob', 1500), (2, 'eve', 1200), (2, 'ada', 1200)]
+>>> standing = laurels.standing("examples/sync", "ada", period="daily")
+>>> standing.rank, standing.ordinal, standing.total
+(2, 3, 3)
+>>> [entry.member for entry in laurels.page("examples/sync", group="country=GB").entries]
+['ada']
+>>> [entry.member for entry in laurels.around("examples/sync", "eve", above=1, below=0).entries]
+['bob', 'eve']
+>>> among = laurels.among("examples/sync", ["ada", "bob", "zoe"])
+>>> [(friend.rank, friend.member, friend.board_rank) for friend in among.entries], among.absent
+([(1, 'bob', 1), (2, 'ada', 2)], ['zoe'])
+>>> laurels.percentile("examples/sync", 1.0).score
+1500
+>>> [bucket.count for bucket in laurels.distribution("examples/sync", 2).buckets]
+[2, 1]
+>>> [(window.period, window.entries) for window in laurels.windows("examples/sync")]
+[('daily', 3), ('all_time', 3)]
+
+Members leave without a trace, and so do boards.
+
+>>> laurels.remove("examples/sync", "eve")
+True
+>>> laurels.drop("examples/sync")
+>>> laurels.close()
 """
 
 from __future__ import annotations

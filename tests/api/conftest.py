@@ -14,8 +14,9 @@ from structlog.testing import capture_logs
 from laurels.api import envelope, health, problems
 from laurels.api.app import create_app
 from laurels.archive.keys import EVERY_PROJECT, SCOPES
-from laurels.clock import FixedClock, moment_of
+from laurels.clock import FixedClock
 from laurels.laurels import Laurels
+from laurels.moments import moment_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Generator, MutableMapping

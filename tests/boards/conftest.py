@@ -10,8 +10,8 @@ import pytest
 from raw_valkey import RawValkey
 from valkey_cluster import running_cluster
 
-from laurels.boards.windows import moment_of
 from laurels.clock import FixedClock
+from laurels.moments import moment_of
 from laurels.sync import Laurels
 
 if TYPE_CHECKING:

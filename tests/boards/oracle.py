@@ -8,12 +8,14 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from laurels.boards.definition import BoardDefinition, Window
-from laurels.boards.windows import Calendar, Moment, Slot
+from laurels.boards.windows import Calendar, Slot
 from laurels.boards.zones import zone
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from zoneinfo import ZoneInfo
+
+    from laurels.moments import Moment
 
 Groups = tuple[tuple[str, str], ...]  # () for everybody
 WindowKey = tuple[str, str, Groups]  # label, slot, group

@@ -12,8 +12,9 @@ from redis.crc import key_slot
 from laurels.boards.board import Address, Board
 from laurels.boards.definition import BoardDefinition, Window, parse_definition
 from laurels.boards.keys import WHOLE, BoardRef, Cut, KeySpace, parse_cut
-from laurels.boards.windows import Calendar, moment_of
+from laurels.boards.windows import Calendar
 from laurels.errors import InvalidInput
+from laurels.moments import moment_of
 
 FRIDAY = moment_of(datetime(2025, 10, 24, 13, 30, tzinfo=UTC))
 FRAMEDLE = moment_of(datetime(2025, 2, 22, 12, tzinfo=UTC))

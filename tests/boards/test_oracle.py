@@ -15,11 +15,12 @@ from oracle import Groups, Oracle, Scored, Stand, group_text
 
 from laurels.boards.definition import BoardDefinition, Window
 from laurels.boards.submission import Submission
-from laurels.boards.windows import Slot, datetime_of, moment_of
 from laurels.clock import FixedClock
+from laurels.moments import datetime_of, moment_of
 from laurels.sync import Laurels
 
 if TYPE_CHECKING:
+    from laurels.boards.windows import Slot
     from laurels.embedded import Endpoints
 
 MEMBERS = ["a", "b", "ab", "a:b", "{x}", "é", "\n", "/", "%3A", "🏆", "x" * 256, "z", "A", "=,|"]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from raw_valkey import RawValkey
 
-    from laurels.boards.ranks import Page
+    from laurels.boards.answers import Page
     from laurels.clock import FixedClock
     from laurels.embedded import Endpoints
     from laurels.sync import Laurels

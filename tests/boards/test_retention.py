@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from laurels.boards.submission import Submission
-from laurels.boards.windows import moment_of
 from laurels.errors import Conflict, InvalidInput, NotFound
+from laurels.moments import moment_of
 
 if TYPE_CHECKING:
     from raw_valkey import RawValkey

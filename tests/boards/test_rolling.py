@@ -10,8 +10,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from laurels.boards.submission import Submission
-from laurels.boards.windows import datetime_of, moment_of
 from laurels.errors import NotFound
+from laurels.moments import datetime_of, moment_of
 from laurels.valkey import functions
 
 if TYPE_CHECKING:

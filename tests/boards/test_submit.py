@@ -10,8 +10,8 @@ import pytest
 
 from laurels.boards.keys import BoardRef
 from laurels.boards.submission import Submission
-from laurels.boards.windows import datetime_of
 from laurels.errors import InvalidInput, OutcomeUnknown
+from laurels.moments import datetime_of
 from laurels.valkey import functions, messages
 
 if TYPE_CHECKING:

@@ -11,21 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from laurels.boards.definition import Period, Window
-from laurels.boards.windows import (
-    DAY,
-    EARLIEST,
-    HOUR,
-    LATEST,
-    RANGE_CODES,
-    SECOND,
-    Calendar,
-    Moment,
-    Slot,
-    datetime_of,
-    leaders_slot,
-    moment_of,
-)
+from laurels.boards.windows import RANGE_CODES, Calendar, Slot, leaders_slot
 from laurels.errors import InvalidInput
+from laurels.moments import DAY, EARLIEST, HOUR, LATEST, SECOND, Moment, datetime_of, moment_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

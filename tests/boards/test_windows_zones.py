@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from zoneinfo import ZoneInfo, available_timezones
 
 from laurels.boards.definition import Window
-from laurels.boards.windows import HOUR, SECOND, Calendar, Moment, datetime_of, moment_of
+from laurels.boards.windows import Calendar
+from laurels.moments import HOUR, SECOND, Moment, datetime_of, moment_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

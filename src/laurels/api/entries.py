@@ -11,7 +11,8 @@ from laurels.api import body
 from laurels.api.answers import answer, cached_answer
 from laurels.api.operation import Body, Operations
 from laurels.api.parameters import AroundParameters, NoParameters, PageParameters, WindowParameters
-from laurels.boards.ranks import AMONG_LIMIT, Among, Page, Standing
+from laurels.boards.answers import Among, Page, Standing
+from laurels.boards.ranks import AMONG_LIMIT
 from laurels.errors import NotFound
 
 if TYPE_CHECKING:

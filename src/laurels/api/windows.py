@@ -9,7 +9,7 @@ import msgspec
 from laurels.api.answers import cached_answer
 from laurels.api.operation import Operations
 from laurels.api.parameters import DistributionParameters, WindowParameters, WindowsParameters
-from laurels.boards.ranks import Distribution, Percentile, WindowInfo
+from laurels.boards.answers import Distribution, Percentile, WindowInfo
 from laurels.errors import InvalidInput
 
 if TYPE_CHECKING:

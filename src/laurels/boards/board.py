@@ -16,8 +16,9 @@ from laurels.boards import zones
 from laurels.boards.definition import BoardDefinition, Window
 from laurels.boards.keys import WHOLE, BoardRef, Cut, KeySpace
 from laurels.boards.ordering import Ordering
-from laurels.boards.windows import Calendar, Moment, Slot
+from laurels.boards.windows import Calendar, Slot
 from laurels.errors import InvalidInput, NotFound
+from laurels.moments import DAY, MICROSECOND, Moment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 # From the first, up to but not including the second; None where it is open.
 _Interval = tuple[Moment | None, Moment | None]
 
-MICROSECOND: Final = timedelta(microseconds=1)
-DAY: Final = timedelta(days=1) // MICROSECOND
 # How far the clocks of two processes may be apart without a rolling window missing a submission at midnight.
 CLOCK_SKEW: Final = timedelta(minutes=5) // MICROSECOND
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from laurels.archive.boards import BoardStore, StoredBoard
     from laurels.boards.board import Target
-    from laurels.boards.windows import Moment
+    from laurels.moments import Moment
     from laurels.valkey.client import Valkey
 
 # Start of the windows that have none, for their order among the board's windows.

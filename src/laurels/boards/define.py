@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from laurels.boards.board import Board
-from laurels.boards.definition import KeyShape
 from laurels.boards.keys import BoardRef, KeySpace
+from laurels.boards.templates import KeyShape
 from laurels.errors import Conflict, InvalidInput, NotFound
 
 if TYPE_CHECKING:

@@ -7,9 +7,8 @@ with the path of the field and the fix in the message.
 from __future__ import annotations
 
 import math
-import re
 from datetime import timedelta
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -25,6 +24,7 @@ from pydantic import (
     model_validator,
 )
 
+from laurels.boards.templates import KeyShape, check_template
 from laurels.boards.zones import zone_names
 from laurels.errors import FieldError, InvalidInput
 
@@ -52,66 +52,6 @@ SUMMABLE: dict[str, frozenset[str]] = {
 
 # What the board keeps besides its windows (boards/keys.py): no window may have a key that is one of theirs.
 RESERVED = frozenset({"board", "journal", "windows", "ids", "calls", "cuts", "built"})
-
-PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
-# Placeholders of time by period: each inner set tells one window of it from every other.
-_DAY = ({"slot"}, {"yyyymmdd"}, {"yyyymm", "dd"}, {"yyyy", "mm", "dd"})
-SLOT_PLACEHOLDERS: dict[str, tuple[set[str], ...]] = {
-    "hourly": ({"slot"},),
-    "daily": _DAY,
-    "rolling": _DAY,
-    "weekly": ({"slot"}, {"yyyyww"}, {"yyyy", "ww"}),
-    "monthly": ({"slot"}, {"yyyymm"}, {"yyyy", "mm"}),
-    "yearly": ({"slot"}, {"yyyy"}),
-    "every": ({"slot"},),
-    "all_time": (set(),),
-}
-
-
-class KeyShape(NamedTuple):
-    """What the keys of a template look like, and one of them."""
-
-    pattern: re.Pattern[str]
-    example: str
-
-    @classmethod
-    def of(cls, template: str, period: str) -> KeyShape:
-        pattern, example, end = "", "", 0
-        for found in PLACEHOLDER.finditer(template):
-            constant = template[end : found.start()]
-            text, sample = _placeholder_text(found[1], period)
-            pattern, example, end = (
-                pattern + re.escape(constant) + text,
-                example + constant + sample,
-                found.end(),
-            )
-        return cls(re.compile(pattern + re.escape(template[end:])), example + template[end:])
-
-    def may_meet(self, other: KeyShape) -> bool:
-        """Whether some key could be of both."""
-        return bool(self.pattern.fullmatch(other.example) or other.pattern.fullmatch(self.example))
-
-
-_SLOT_TEXTS: dict[str, tuple[str, str]] = {
-    "hourly": (r"\d{4}-\d{2}-\d{2}T\d{2}b?", "2025-10-24T13"),
-    "daily": (r"\d{4}-\d{2}-\d{2}", "2025-10-24"),
-    "rolling": (r"\d{4}-\d{2}-\d{2}", "2025-10-24"),
-    "weekly": (r"\d{4}-w\d{2}", "2025-w43"),
-    "monthly": (r"\d{4}-\d{2}", "2025-10"),
-    "yearly": (r"\d{4}", "2025"),
-    "every": (r"-?\d+", "19750"),
-}
-
-
-def _placeholder_text(name: str, period: str) -> tuple[str, str]:
-    """A pattern of what stands for a placeholder, and an example."""
-    if name == "slot":
-        return _SLOT_TEXTS[period]
-    if name.startswith("group."):
-        return "[^:=,{}|]+", "x"  # what boards/keys.py leaves unescaped
-    if name in ("project", "board"):
-        return re.escape(f"{{{name}}}"), f"{{{name}}}"
-    return rf"\d{{{len(name)}}}", "1" * len(name)
 
 
 def _known_zone(name: str) -> str:
@@ -379,7 +319,7 @@ class BoardDefinition(_Declared):
                 raise ValueError(f"keys.{target}: the board has no window called {label!r}")
             if cut and cut not in cuts:
                 raise ValueError(f"keys.{target}: {cut!r} is not one of the board's groups")
-            _check_template(target, template, window, cuts[cut] if cut else ())
+            check_template(target, template, window.period, cuts[cut] if cut else ())
             shape = KeyShape.of(template, window.period)
             for other, known in shapes.items():
                 if template == self.keys[other]:
@@ -402,25 +342,6 @@ def _check_sum(window: Window, by_label: dict[str, Window]) -> None:
         tiles = tiles and (window.seconds or 0) % (base.seconds or 1) == 0
     if not tiles:
         raise ValueError(f"{base.label!r} windows do not fit whole into {window.label!r} ones")
-
-
-def _check_template(target: str, template: str, window: Window, dimensions: tuple[str, ...]) -> None:
-    if not template or len(template) > 512:
-        raise ValueError(f"keys.{target}: a template has 1 to 512 characters")
-    names: list[str] = PLACEHOLDER.findall(template)
-    if re.search(r"[{}]", PLACEHOLDER.sub("", template)):
-        raise ValueError(f"keys.{target}: braces only enclose placeholders, such as {{slot}}")
-    telling = SLOT_PLACEHOLDERS[window.period]
-    allowed = {"project", "board", *set[str]().union(*telling), *(f"group.{name}" for name in dimensions)}
-    unknown = [name for name in names if name not in allowed]
-    if unknown:
-        known = ", ".join(sorted(allowed))
-        raise ValueError(f"keys.{target}: unknown placeholder {{{unknown[0]}}}; known here: {known}")
-    if not any(placeholders <= set(names) for placeholders in telling):
-        raise ValueError(f"keys.{target}: needs {{slot}}, or two windows would share a key")
-    missing = [name for name in dimensions if f"group.{name}" not in names]
-    if missing:
-        raise ValueError(f"keys.{target}: needs {{group.{missing[0]}}}, or groups would share a key")
 
 
 def parse_definition(fields: object) -> BoardDefinition:

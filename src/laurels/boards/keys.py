@@ -22,7 +22,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
-from laurels.boards.definition import NAME_PATTERN, PLACEHOLDER, BoardDefinition
+from laurels.boards.definition import NAME_PATTERN, BoardDefinition
+from laurels.boards.templates import PLACEHOLDER
 from laurels.errors import InvalidInput
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from laurels.boards.ordering import pack_int64
+from laurels.moments import DAY, SECOND
 from laurels.valkey.messages import SubmitHeader, TargetHeader, shape_of
 
 if TYPE_CHECKING:
@@ -15,11 +16,10 @@ if TYPE_CHECKING:
 
     from laurels.boards.board import Address, Board, Target, Touched
     from laurels.boards.submission import Checked
-    from laurels.boards.windows import Moment
+    from laurels.moments import Moment
     from laurels.valkey.client import Value
 
-DAY: Final = 86_400_000_000
-CALL_BUCKET: Final = 600_000_000
+CALL_BUCKET: Final = 600 * SECOND
 
 _encode_journal = msgspec.msgpack.Encoder().encode
 

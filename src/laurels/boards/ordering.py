@@ -27,7 +27,7 @@ from laurels.errors import InvalidInput
 
 if TYPE_CHECKING:
     from laurels.boards.definition import BoardDefinition
-    from laurels.boards.windows import Moment
+    from laurels.moments import Moment
 
 Score = int | float
 

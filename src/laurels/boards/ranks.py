@@ -11,12 +11,12 @@ Each is a count that Valkey answers in O(log n).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime  # noqa: TC003  # msgspec reads the annotations
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 import msgspec
 
+from laurels.boards.answers import Among, Bucket, Distribution, Entry, Friend, Page, Percentile, Standing
 from laurels.boards.board import Address
 from laurels.boards.cursor import Cursor, Direction, read_cursor, write_cursor
 from laurels.boards.keys import parse_cut
@@ -74,89 +74,6 @@ class Stretch:
             _check_bound("rank", self.rank, 1, 2**53)
             if self.cursor is not None or self.start == "bottom":
                 raise InvalidInput.at("rank", "jumps from the top, so it goes with neither cursor nor bottom")
-
-
-class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One line of a page. `change`: ranks gained since the window before; None for who was not in it."""
-
-    rank: int
-    member: str
-    score: int | float
-    change: int | msgspec.UnsetType | None = msgspec.UNSET
-    metadata: dict[str, Any] | None = None
-
-
-class WindowInfo(msgspec.Struct, frozen=True):
-    """One window: when it is, and how many entries it has."""
-
-    period: str
-    slot: str
-    starts_at: datetime | None
-    ends_at: datetime | None
-    entries: int
-
-
-class Page(msgspec.Struct, frozen=True):
-    """A stretch of a window, and the cursors to what lies before and behind it."""
-
-    project: str
-    board: str
-    period: str
-    slot: str
-    starts_at: datetime | None
-    ends_at: datetime | None
-    next_reset_at: datetime | None
-    total: int
-    entries: list[Entry]
-    next: str | None
-    previous: str | None
-
-
-class Standing(msgspec.Struct, frozen=True, omit_defaults=True):
-    member: str
-    score: int | float
-    rank: int
-    ordinal: int
-    percentile: float
-    total: int
-    dense_rank: int | msgspec.UnsetType = msgspec.UNSET
-    metadata: dict[str, Any] | None = None
-
-
-class Friend(msgspec.Struct, frozen=True):
-    """A member ranked among some others; `board_rank` is its rank among all."""
-
-    rank: int
-    member: str
-    score: int | float
-    board_rank: int
-
-
-class Among(msgspec.Struct, frozen=True):
-    """Some members ranked among themselves, and those of them who have no entry."""
-
-    total: int
-    entries: list[Friend]
-    absent: list[str]
-
-
-class Percentile(msgspec.Struct, frozen=True):
-    percentile: float
-    score: int | float
-    total: int
-
-
-class Bucket(msgspec.Struct, frozen=True):
-    """Entries with a score from `low` up to `high`; in the last bucket, `high` included."""
-
-    low: int | float
-    high: int | float
-    count: int
-
-
-class Distribution(msgspec.Struct, frozen=True):
-    total: int
-    buckets: list[Bucket]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from laurels.boards.answers import WindowInfo
 from laurels.boards.board import Address, Target
 from laurels.boards.keys import parse_cut
-from laurels.boards.ranks import WindowInfo
+from laurels.boards.message import CALL_BUCKET
 from laurels.boards.submission import check_member
 from laurels.errors import InvalidInput
+from laurels.moments import DAY
 from laurels.valkey import functions
 from laurels.valkey.functions import DefinitionChanged
 from laurels.valkey.messages import RemoveHeader, shape_of
@@ -29,8 +31,9 @@ if TYPE_CHECKING:
     from laurels.boards.board import Board, Pane
     from laurels.boards.catalog import Catalog
     from laurels.boards.keys import BoardRef
-    from laurels.boards.windows import Moment, Slot
+    from laurels.boards.windows import Slot
     from laurels.clock import Clock
+    from laurels.moments import Moment
     from laurels.valkey.client import Valkey
 
 WINDOWS_A_CALL: Final = 100
@@ -175,7 +178,7 @@ class Retention:
         return found > 0
 
     async def _unlink_board(self, board: Board, shard: int) -> None:
-        day, bucket = self._clock() // 86_400_000_000, self._clock() // 600_000_000
+        day, bucket = self._clock() // DAY, self._clock() // CALL_BUCKET
         # Each lives for two days or twenty minutes from its first use, so one of the time before may be left.
         names = ["windows", "journal"]
         names += [f"ids:{day - ago}" for ago in range(3)] + [f"calls:{bucket - ago}" for ago in range(3)]

@@ -26,8 +26,9 @@ from laurels.valkey.messages import FoldHeader, shape_of
 if TYPE_CHECKING:
     from laurels.boards.board import Board, Pane
     from laurels.boards.catalog import Catalog
-    from laurels.boards.windows import Moment, Slot
+    from laurels.boards.windows import Slot
     from laurels.clock import Clock
+    from laurels.moments import Moment
     from laurels.valkey.client import Valkey
 
 # Members a call: 30 days of them are read and written in about 3 ms at 1M members (bench/).

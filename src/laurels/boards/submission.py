@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from laurels.boards.keys import WHOLE, Cut
-from laurels.boards.windows import moment_of
 from laurels.errors import InvalidInput
+from laurels.moments import moment_of
 
 if TYPE_CHECKING:
     from laurels.boards.board import Board
     from laurels.boards.ordering import Score
-    from laurels.boards.windows import Moment
+    from laurels.moments import Moment
 
 MEMBER_BYTES: Final = 256
 GROUP_VALUE_BYTES: Final = 256
@@ -33,8 +33,8 @@ MADE_ID: Final = re.compile(r"~([A-Za-z0-9_-]{22})\.\d{1,6}")
 class Submission(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """What a caller gives.
 
-    >>> Submission("ada", 1200, groups={"country": "GB"})
-    Submission(member='ada', score=1200, at=None, groups=None, id=None, op=None, metadata=None)
+    >>> msgspec.json.encode(Submission("ada", 1200, groups={"country": "GB"}))
+    b'{"member":"ada","score":1200,"groups":{"country":"GB"}}'
     """
 
     member: str

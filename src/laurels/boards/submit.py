@@ -15,7 +15,7 @@ import asyncio
 import secrets
 from collections import deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 import structlog
@@ -75,6 +75,14 @@ class _Chunk:
         return checked.id or f"~{self.id}.{checked.index}"
 
 
+class _Refused(NamedTuple):
+    """A submission that was not accepted: its place in what was given, and why."""
+
+    place: int
+    given: Submission | InvalidInput
+    error: InvalidInput
+
+
 _Waiting = tuple[Submission, "asyncio.Future[Submitted]"]
 
 
@@ -126,20 +134,36 @@ class Submitter:
         While Valkey works on one call the next is laid out, but only one is ever under way: the order of a
         member's submissions is kept.
         """
-        board = await self._catalog.in_force(ref)
+        board = await self._catalog.board(ref)
+        refused: list[_Refused] = []
+        accepted = await self._submit_all(board, enumerate(given), refused, progress)
+        if refused and (changed := await self._catalog.in_force(ref)) is not board:
+            # By a definition that another process had changed: the one in force decides.
+            again, refused = refused, []
+            accepted += await self._submit_all(changed, ((each.place, each.given) for each in again), refused)
+        refused.sort(key=lambda each: each.place)
+        return BatchResult(accepted, [Rejected(each.place, each.error.detail) for each in refused])
+
+    async def _submit_all(
+        self,
+        board: Board,
+        given: Iterable[tuple[int, Submission | InvalidInput]],
+        refused: list[_Refused],
+        progress: Callable[[int], None] | None = None,
+    ) -> int:
+        """How many were accepted; the others go into `refused`."""
         feeds = await self._catalog.feeds(board)
-        rejected: list[Rejected] = []
         accepted = 0
         under_way: asyncio.Task[int] | None = None
         try:
-            for chunk in self._chunks(board, feeds, given, rejected):
+            for chunk in self._chunks(board, feeds, given, refused):
                 call = Call(chunk.id, board, chunk.own, report=False)
                 laid_out = self._courier.lay_out(call)
                 if under_way:
                     accepted += await under_way
                     if progress:
-                        progress(accepted + len(rejected))
-                under_way = asyncio.create_task(self._carry_batch(call, laid_out, chunk, rejected))
+                        progress(accepted + len(refused))
+                under_way = asyncio.create_task(self._carry_batch(call, laid_out, chunk, refused))
                 await asyncio.sleep(0)
             if under_way:
                 accepted += await under_way
@@ -147,18 +171,17 @@ class Submitter:
             error.detail += f"; {accepted} submissions before these are counted"
             raise
         if progress:
-            progress(accepted + len(rejected))
-        rejected.sort(key=lambda each: each.index)
-        return BatchResult(accepted, rejected)
+            progress(accepted + len(refused))
+        return accepted
 
     async def _carry_batch(
-        self, call: Call, laid_out: LaidOut, chunk: _Chunk, rejected: list[Rejected]
+        self, call: Call, laid_out: LaidOut, chunk: _Chunk, refused: list[_Refused]
     ) -> int:
         """How many of the chunk were accepted."""
         outcome = await self._courier.deliver(call, laid_out)
         await self._feed(chunk, outcome)
         for index, error in outcome.refused.items():
-            rejected.append(Rejected(chunk.places[index], error.detail))
+            refused.append(_Refused(chunk.places[index], chunk.own[index].given, error))
         return len(chunk.own) - len(outcome.refused)
 
     async def _feed(self, chunk: _Chunk, outcome: Outcome) -> None:
@@ -193,8 +216,9 @@ class Submitter:
     async def _send_together(self, ref: BoardRef, taken: list[_Waiting]) -> None:
         board = await self._catalog.board(ref)
         feeds = await self._catalog.feeds(board)
-        rejected: list[Rejected] = []
-        for chunk in self._chunks(board, feeds, (given for given, _ in taken), rejected, report=True):
+        refused: list[_Refused] = []
+        given = enumerate(given for given, _ in taken)
+        for chunk in self._chunks(board, feeds, given, refused, report=True):
             try:
                 outcome = await self._courier.deliver(Call(chunk.id, board, chunk.own, report=True))
                 await self._feed(chunk, outcome)
@@ -205,15 +229,15 @@ class Submitter:
             for place, checked in zip(chunk.places, chunk.own, strict=True):
                 refusal = outcome.refused.get(checked.index)
                 _answer(taken[place][1], refusal or _submitted(chunk, checked, outcome))
-        for refused in rejected:  # good when it joined the queue; time or the definition went on
-            _answer(taken[refused.index][1], InvalidInput(refused.detail))
+        for each in refused:  # good when it joined the queue; time or the definition went on
+            _answer(taken[each.place][1], each.error)
 
     def _chunks(
         self,
         board: Board,
         feeds: list[Board],
-        given: Iterable[Submission | InvalidInput],
-        rejected: list[Rejected],
+        given: Iterable[tuple[int, Submission | InvalidInput]],
+        refused: list[_Refused],
         *,
         report: bool = False,
     ) -> Iterator[_Chunk]:
@@ -222,13 +246,13 @@ class Submitter:
         room = max(1, COST_A_CALL // cost)
         chunk = _Chunk(board, feeds)
         now = self._clock()
-        for place, submission in enumerate(given):
+        for place, submission in given:
             try:
                 if isinstance(submission, InvalidInput):
                     raise submission
                 chunk.add(place, submission, now)
             except InvalidInput as error:
-                rejected.append(Rejected(place, error.detail))
+                refused.append(_Refused(place, submission, error))
                 continue
             if chunk.cost >= room:
                 yield chunk

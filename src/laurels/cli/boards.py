@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from laurels.api.answers import Answer, with_exact_scores
-from laurels.boards.ranks import Page, Standing
+from laurels.boards.answers import Page, Standing
 from laurels.boards.submission import Submitted
 from laurels.cli.numbers import parse_score, parse_time
 from laurels.cli.options import BoardName, DataDir, Group, Json, Member, Period, Slot

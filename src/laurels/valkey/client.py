@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import contextmanager
 from importlib import resources
 from typing import TYPE_CHECKING, Any, cast
@@ -74,7 +75,8 @@ class Valkey:
         return client.from_url(
             address,
             socket_connect_timeout=CONNECT_SECONDS,
-            socket_timeout=ANSWER_SECONDS,
+            # Our own is cheaper: redis-py's makes a task of every send.
+            socket_timeout=None,
             retry=Retry(NoBackoff(), 0),
         )
 
@@ -84,15 +86,18 @@ class Valkey:
     async def command(self, *words: Value) -> Reply:
         """A command that reads, or whose repetition changes nothing."""
         with _translated(writing=False):
-            return await self._client.execute_command(*words)
+            async with asyncio.timeout(ANSWER_SECONDS):
+                return await self._client.execute_command(*words)
 
     async def read(self, function: str, keys: Sequence[str], args: Sequence[Value]) -> Reply:
         with _translated(writing=False):
-            return await self._call("FCALL_RO", function, keys, args)
+            async with asyncio.timeout(ANSWER_SECONDS):
+                return await self._call("FCALL_RO", function, keys, args)
 
     async def write(self, function: str, keys: Sequence[str], args: Sequence[Value]) -> Reply:
         with _translated(writing=True):
-            return await self._call("FCALL", function, keys, args)
+            async with asyncio.timeout(ANSWER_SECONDS):
+                return await self._call("FCALL", function, keys, args)
 
     async def _call(self, how: str, function: str, keys: Sequence[str], args: Sequence[Value]) -> Reply:
         words = (how, function, len(keys), *keys, *args)
