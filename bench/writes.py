@@ -1,7 +1,7 @@
 """Batches of 250 into a board with four windows, beside raw variadic ZADD doing the same window writes.
 
-Raw and ours take turns, a few batches each, so that both meet the same noise; each round has new scores that
-all improve, so that every write is one.
+Raw and ours take turns, a few batches each, so that both meet the same noise, and hold entries of the same
+age; each round has new scores that all improve, so that every write is one.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import random
 import statistics
 import time
 from datetime import UTC, datetime
+
+from rich.progress import track
 
 from bench.ground import FOUR_WINDOWS, Ground, console, ground, member, table, verdict
 from laurels import Submission
@@ -24,33 +26,43 @@ BOARDS = {
 }
 
 
-async def run(members: int, rounds: int = 10) -> bool:
-    async with ground(datetime(2025, 10, 24, 12, tzinfo=UTC)) as here:
-        for name, definition in BOARDS.items():
-            await here.laurels.define(f"bench/{name}", definition)
-            await here.fill(f"bench/{name}", members)
-        fill_raw(here, members)
-        ratios: dict[str, list[float]] = {name: [] for name in BOARDS}
-        rates: list[float] = []
-        chosen = random.Random(2)  # noqa: S311  # data, not secrets
-        for number in range(1, rounds + 1):
-            pairs = [
-                (member(chosen.randrange(members)), chosen.randrange(1_000_000) + number * 1_000_000)
-                for _ in range(BATCH * TURN)
+async def run(members: int, rounds: int = 30) -> bool:
+    ratios: dict[str, list[float]] = {}
+    rates: list[float] = []
+    for name, definition in BOARDS.items():
+        async with ground(datetime(2025, 10, 24, 12, tzinfo=UTC)) as here:
+            board = f"bench/{name}"
+            await here.laurels.define(board, definition)
+            await fill(here, board, members)
+            ratios[name] = [
+                await compare(here, board, members, number, rates) for number in range(1, rounds + 1)
             ]
-            raw = time_raw(here, pairs)
-            rates.append(len(pairs) * len(FOUR_WINDOWS) / raw)
-            for name in BOARDS:
-                ratios[name].append(raw / await time_ours(here, f"bench/{name}", pairs))
-        return show(ratios, rates, members)
+    return show(ratios, rates, members)
 
 
-def fill_raw(here: Ground, members: int) -> None:
+async def fill(here: Ground, board: str, members: int) -> None:
+    """Raw and ours in turns, so that the memory of neither is older or further apart."""
     chosen = random.Random(1)  # noqa: S311  # data, not secrets
-    for first in range(0, members, BATCH):
-        scores = {member(i): chosen.randrange(1_000_000) for i in range(first, min(first + BATCH, members))}
-        for window in range(len(FOUR_WINDOWS)):
-            here.raw.zadd(f"raw:{window}", scores)
+    for first in track(range(0, members, BATCH * TURN), f"filling {board}", console=console, transient=True):
+        numbers = range(first, min(first + BATCH * TURN, members))
+        pairs = [(member(i), chosen.randrange(1_000_000)) for i in numbers]
+        time_raw(here, pairs)
+        await time_ours(here, board, pairs)
+
+
+async def compare(here: Ground, board: str, members: int, number: int, rates: list[float]) -> float:
+    """Our speed by raw's, over the same scores."""
+    chosen = random.Random(number)  # noqa: S311  # data, not secrets
+    pairs = [
+        (member(chosen.randrange(members)), chosen.randrange(1_000_000) + number * 1_000_000)
+        for _ in range(BATCH * TURN)
+    ]
+    if number % 2:
+        raw, ours = time_raw(here, pairs), await time_ours(here, board, pairs)
+    else:
+        ours, raw = await time_ours(here, board, pairs), time_raw(here, pairs)
+    rates.append(len(pairs) * len(FOUR_WINDOWS) / raw)
+    return raw / ours
 
 
 def time_raw(here: Ground, pairs: list[tuple[str, int]]) -> float:

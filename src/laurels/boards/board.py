@@ -136,6 +136,11 @@ class Board:
         )
 
     @cached_property
+    def is_limited(self) -> bool:
+        """Whether scores are refused for their size."""
+        return bool(self.definition.limits)
+
+    @cached_property
     def writes_per_cut(self) -> int:
         """What a submission costs in each cut, in writes of a plain window; a day that is read costs half."""
         panes = self.panes(self.definition.timezone)

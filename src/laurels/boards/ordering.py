@@ -73,6 +73,8 @@ def invert(packed: bytes) -> bytes:
 
 def parse_number(value: object, field: str = "score") -> float:
     """A finite double; an integer that a double cannot hold exactly is refused, not rounded."""
+    if type(value) is int and -EXACT_INTEGERS <= value <= EXACT_INTEGERS:
+        return float(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InvalidInput.at(field, f"must be a number, not {_kind(value)}")
     if isinstance(value, int):

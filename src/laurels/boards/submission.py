@@ -88,10 +88,9 @@ def _encoded(field: str, text: str, limit: int) -> bytes:
 def check(board: Board, given: Submission, now: Moment, index: int = 0) -> Checked:
     """Everything that can be known without the store; raises `InvalidInput` naming the field."""
     member = check_member(given.member)
-    if given.score is None:  # pyright: ignore[reportUnnecessaryComparison]  # untyped callers exist
-        raise InvalidInput.at("score", "must be a number, not null")
     score = board.ordering.parse_score(given.score)
-    _check_limits(board, score)
+    if board.is_limited:
+        _check_limits(board, score)
     return Checked(
         given=given,
         index=index,

@@ -37,11 +37,10 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger()
 
-# What one call may cost, so that it does not hold Valkey for 10 ms (bench/stalls.py). Writing an entry of a
-# plain window costs 1; where entries must be read first, 2; where distinct scores are counted too, 6.
-COST_A_CALL: Final = 1000
-COST_OF_READING: Final = 2
-COST_OF_COUNTING: Final = 6
+# How many entries a call may write, so that it does not hold Valkey for 10 ms (bench/stalls.py), and so that
+# the next call is laid out while it runs. Where distinct scores are counted too, an entry counts for three.
+COST_A_CALL: Final = 500
+COST_OF_COUNTING: Final = 3
 # How many single submissions go out together at most.
 TOGETHER: Final = 200
 
@@ -218,7 +217,7 @@ class Submitter:
         feeds = await self._catalog.feeds(board)
         refused: list[_Refused] = []
         given = enumerate(given for given, _ in taken)
-        for chunk in self._chunks(board, feeds, given, refused, report=True):
+        for chunk in self._chunks(board, feeds, given, refused):
             try:
                 outcome = await self._courier.deliver(Call(chunk.id, board, chunk.own, report=True))
                 await self._feed(chunk, outcome)
@@ -238,11 +237,9 @@ class Submitter:
         feeds: list[Board],
         given: Iterable[tuple[int, Submission | InvalidInput]],
         refused: list[_Refused],
-        *,
-        report: bool = False,
     ) -> Iterator[_Chunk]:
         """The submissions that are good, cut so that no call costs too much."""
-        cost = max(_cost_of_cut(each, report=report) for each in (board, *feeds))
+        cost = max(map(_cost_of_cut, (board, *feeds)))
         room = max(1, COST_A_CALL // cost)
         chunk = _Chunk(board, feeds)
         now = self._clock()
@@ -262,10 +259,8 @@ class Submitter:
             yield chunk
 
 
-def _cost_of_cut(board: Board, *, report: bool) -> int:
-    if board.definition.dense:
-        return board.writes_per_cut * COST_OF_COUNTING
-    return board.writes_per_cut * (COST_OF_READING if report or not board.is_fast else 1)
+def _cost_of_cut(board: Board) -> int:
+    return board.writes_per_cut * (COST_OF_COUNTING if board.definition.dense else 1)
 
 
 def _take_distinct(waiting: deque[_Waiting]) -> Iterator[_Waiting]:
