@@ -8,8 +8,8 @@
 
 PYTHON ?= python3
 ARGS ?=
-# Examples of the oracle's soak: each is 40 operations on a random board, so this is a million of them.
-ORACLE_EXAMPLES ?= 25000
+# Operations of the oracle's soak.
+ORACLE_OPERATIONS ?= 1000000
 CRASH_ROUNDS ?= 50
 
 VENV := .venv
@@ -54,7 +54,7 @@ web: ## check the files of the web page; it has no build step
 
 .PHONY: soak
 soak: $(VENV)/.test ## compare a million random operations with a plain sort; takes a day
-	ORACLE_EXAMPLES=$(ORACLE_EXAMPLES) $(BIN)/python -m pytest tests/boards/test_oracle.py $(ARGS)
+	ORACLE_OPERATIONS=$(ORACLE_OPERATIONS) $(BIN)/python -m pytest tests/boards/test_oracle.py $(ARGS)
 
 .PHONY: crash
 crash: $(VENV)/.test ## kill Laurels fifty times while it writes, and look for what is lost
