@@ -37,10 +37,13 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger()
 
-# How many entries a call may write, so that it does not hold Valkey for 10 ms (bench/stalls.py), and so that
-# the next call is laid out while it runs. Where distinct scores are counted too, an entry counts for three.
+# What a call may cost, so that it does not hold Valkey for 10 ms (bench/stalls.py), and so that the next call
+# is laid out while it runs. Writing an entry costs 1; where it must be read first 2; in the exact layout 4;
+# and twice that where distinct scores are counted.
 COST_A_CALL: Final = 500
-COST_OF_COUNTING: Final = 3
+COST_OF_READING: Final = 2
+COST_OF_EXACTNESS: Final = 4
+COST_OF_COUNTING: Final = 2
 # How many single submissions go out together at most.
 TOGETHER: Final = 200
 
@@ -260,7 +263,8 @@ class Submitter:
 
 
 def _cost_of_cut(board: Board) -> int:
-    return board.writes_per_cut * (COST_OF_COUNTING if board.definition.dense else 1)
+    cost = COST_OF_EXACTNESS if board.ordering.exact else 1 if board.is_fast else COST_OF_READING
+    return board.writes_per_cut * cost * (COST_OF_COUNTING if board.definition.dense else 1)
 
 
 def _take_distinct(waiting: deque[_Waiting]) -> Iterator[_Waiting]:
