@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeVar
-from urllib.parse import parse_qsl, unquote_to_bytes
+from urllib.parse import parse_qsl, quote, unquote_to_bytes
 
 import msgspec
 from msgspec import Meta, Struct
 from starlette.convertors import Convertor, register_url_convertor
 
 from laurels.api.problems import in_our_words
+from laurels.boards.definition import NAME_PATTERN
 from laurels.boards.ranks import AROUND_LIMIT, BUCKET_LIMIT, PAGE_LIMIT
 from laurels.errors import InvalidInput
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 Parameters = TypeVar("Parameters", bound=Struct)
 
-_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_NAME: Final = re.compile(NAME_PATTERN)
 
 
 class NoParameters(Struct, forbid_unknown_fields=True):
@@ -139,7 +140,7 @@ class _Segment(Convertor[str]):
             raise InvalidInput("the path is not percent-encoded UTF-8") from error
 
     def to_string(self, value: str) -> str:
-        raise NotImplementedError
+        return quote(value, safe="")
 
 
 class _Member(_Segment):

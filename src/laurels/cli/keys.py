@@ -37,7 +37,7 @@ def create(
     json: Json = False,
 ) -> None:
     """Make a key. It is shown once: only its digest is kept."""
-    if project != EVERY_PROJECT and not re.match(NAME_PATTERN, project):
+    if project != EVERY_PROJECT and not re.fullmatch(NAME_PATTERN, project):
         raise InvalidInput.at("project", "1 to 64 of A-Z a-z 0-9 - _ . or '*' for every project")
     scopes = cast("list[Scope]", scope or ["read", "submit"])  # what is none is refused by the store
     session = Session(data_dir, as_json=json)
