@@ -4,13 +4,22 @@
 #   make run ARGS="--port 9000"       options of `laurels serve`
 #   make test ARGS="tests/api -x"     options of pytest
 #   make bench ARGS="writes"          one benchmark
+#   make example NAME=projects        one of examples/; ARGS="--data-dir x" keeps its data
 #   make run PYTHON=python3.13        the Python of a new .venv (`make clean` removes the old one)
 
 PYTHON ?= python3
 ARGS ?=
+NAME ?= framedle
 # Operations of the oracle's soak.
 ORACLE_OPERATIONS ?= 1000000
 CRASH_ROUNDS ?= 50
+# Processes killed under load, and which; seconds without PostgreSQL.
+KILLS ?= 200
+KILL_SEED ?= $(shell date +%s)
+OUTAGE_SECONDS ?= 60
+# Requests of the fuzzer, for each operation and phase; another seed, other requests.
+FUZZ_EXAMPLES ?= 1000
+FUZZ_SEED ?= $(shell date +%s)
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -47,6 +56,10 @@ format: $(VENV)/.dev ## format the code, and mend what the linter can mend
 bench: $(VENV)/.run ## measure, side by side with other ways to do the same
 	$(BIN)/python -m bench $(ARGS)
 
+.PHONY: example
+example: $(VENV)/.run ## play a month of a documented system: NAME=framedle, projects or leaders
+	@$(BIN)/python -m examples.$(NAME).play $(ARGS)
+
 .PHONY: web
 web: ## check the files of the web page; it has no build step
 	@test -s src/laurels/web/index.html || { echo "src/laurels/web/index.html is missing" >&2; exit 1; }
@@ -60,12 +73,22 @@ soak: $(VENV)/.test ## compare a million random operations with a plain sort; ta
 crash: $(VENV)/.test ## kill Laurels fifty times while it writes, and look for what is lost
 	CRASH_ROUNDS=$(CRASH_ROUNDS) $(BIN)/python -m pytest tests/embedded/test_embedded_deaths.py $(ARGS)
 
+.PHONY: faults
+faults: $(VENV)/.test ## kill two hundred processes under load, take PostgreSQL away for a minute; takes ten minutes
+	KILLS=$(KILLS) KILL_SEED=$(KILL_SEED) OUTAGE_SECONDS=$(OUTAGE_SECONDS) \
+		$(BIN)/python -m pytest -s tests/faults $(ARGS)
+
+.PHONY: fuzz
+fuzz: $(VENV)/.test ## send what Schemathesis makes of the OpenAPI document, by a seed of its own; takes an hour
+	FUZZ_EXAMPLES=$(FUZZ_EXAMPLES) FUZZ_SEED=$(FUZZ_SEED) $(BIN)/python -m pytest -s tests/api/test_api_fuzz.py $(ARGS)
+
 .PHONY: constraints
 constraints: ## choose the newest versions again, and write constraints.txt (needs uv)
 	@test -n "$(UV)" || { echo "This needs uv: https://docs.astral.sh/uv/" >&2; exit 1; }
 	@$(UV) pip compile --quiet --upgrade --universal --python-version 3.11 --no-header --no-annotate \
 		--no-emit-index-url --group pyproject.toml:dev pyproject.toml --output-file constraints.new >/dev/null
-	@{ sed -n '/^#/p' constraints.txt; sed 's/ *;.*//' constraints.new; } > constraints.txt.new
+	@# Where versions of Python need different ones, the first serves them all.
+	@{ sed -n '/^#/p' constraints.txt; sed 's/ *;.*//' constraints.new | awk -F== '!seen[$$1]++'; } > constraints.txt.new
 	@mv constraints.txt.new constraints.txt
 	@rm constraints.new
 

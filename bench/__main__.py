@@ -3,15 +3,36 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import os
 import sys
 
-from bench import memory, reads, stalls, writes
+import uvloop
+
+from bench import archive, http, journal, live, memory, reads, rebuild, stalls, writes
 from bench.ground import console
 
-BENCHMARKS = {"writes": writes.run, "reads": reads.run, "memory": memory.run, "stalls": stalls.run}
-MEMBERS = {"writes": 1_000_000, "reads": 10_000_000, "memory": 1_000_000, "stalls": 1_000_000}
+BENCHMARKS = {
+    "writes": writes.run,
+    "reads": reads.run,
+    "memory": memory.run,
+    "stalls": stalls.run,
+    "http": http.run,
+    "journal": journal.run,
+    "archive": archive.run,
+    "rebuild": rebuild.run,
+    "live": live.run,
+}
+MEMBERS = {
+    "writes": 1_000_000,
+    "reads": 10_000_000,
+    "memory": 1_000_000,
+    "stalls": 1_000_000,
+    "http": 1_000_000,
+    "journal": 100_000,
+    "archive": 1_000_000,
+    "rebuild": 1_000_000,
+    "live": 1_000,  # clients
+}
 
 
 def main() -> int:
@@ -22,7 +43,7 @@ def main() -> int:
     console.print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}", style="dim")
     good = True
     for name in chosen.names or BENCHMARKS:
-        good = asyncio.run(BENCHMARKS[name](chosen.members or MEMBERS[name])) and good
+        good = uvloop.run(BENCHMARKS[name](chosen.members or MEMBERS[name])) and good
     return 0 if good else 1
 
 

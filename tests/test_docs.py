@@ -13,7 +13,11 @@ if TYPE_CHECKING:
     from laurels.embedded import Endpoints
 
 ROOT = Path(__file__).parents[1]
-PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    *sorted(ROOT.glob("*.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted((ROOT / "examples").rglob("*.md")),
+]
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md"))
 SECTIONS = ["Question", "Decision", "Why", "Cost", "Held by"]
 KINDS_OF_CHANGE = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}

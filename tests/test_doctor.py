@@ -10,6 +10,7 @@ import pytest
 
 from laurels import Laurels, doctor, embedded
 from laurels.embedded import Inspection
+from laurels.history.journals import Backlog
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from laurels.doctor import Finding, Status
     from laurels.embedded import Endpoints
     from laurels.valkey.client import Valkey
+    from laurels.valkey.messages import Durability
 
 
 @pytest.fixture(autouse=True)
@@ -39,6 +41,7 @@ async def stores(endpoints: Endpoints, monkeypatch: pytest.MonkeyPatch) -> Async
     monkeypatch.setenv("LAURELS_VALKEY_URL", endpoints.valkey_url)
     monkeypatch.setenv("LAURELS_POSTGRES_URL", endpoints.postgres_url)
     async with Laurels() as laurels:
+        await laurels.journal_drained()
         yield laurels.valkey
 
 
@@ -178,3 +181,28 @@ def test_the_schema_is_judged(current: str | None, status: Status):
 def test_memory_that_is_nearly_full_is_found():
     memory = {"maxmemory": "1000", "used_memory": "900", "maxmemory_policy": "noeviction"}
     assert doctor.judge_memory(memory).status == "warning"
+
+
+@pytest.mark.parametrize(
+    ("durability", "lack", "fsync", "status"),
+    [
+        ("fast", None, "everysec", "ok"),
+        ("fsync", None, "always", "ok"),
+        ("fsync", None, "everysec", "warning"),
+        ("replicated", None, None, "ok"),
+        ("replicated", "a primary has no replica", "always", "wrong"),
+    ],
+)
+def test_durability_is_judged_by_what_the_servers_can_do(
+    durability: Durability, lack: str | None, fsync: str | None, status: Status
+):
+    assert doctor.judge_durability(durability, lack, fsync).status == status
+
+
+def test_the_journal_is_judged_by_what_waits():
+    assert doctor.judge_journal(Backlog(), 100).status == "ok"
+    assert doctor.judge_journal(Backlog(calls=3, bytes=100, age_seconds=1), 100).found == "3 calls wait"
+    assert doctor.judge_journal(Backlog(calls=3, bytes=101), 100).status == "warning"
+    dead = doctor.judge_journal(Backlog(dead_letters=2), 100)
+    assert (dead.status, dead.found) == ("warning", "2 entries of the journal could not be archived")
+    assert "`…:dead`" in dead.fix

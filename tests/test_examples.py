@@ -10,6 +10,7 @@ import pytest
 
 from laurels import laurels, sync
 from laurels.boards import submission
+from laurels.ratings import elo, glicko2, match, state, systems
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -17,7 +18,10 @@ if TYPE_CHECKING:
     from laurels.embedded import Endpoints
 
 
-@pytest.mark.parametrize("module", [laurels, sync, submission], ids=lambda module: module.__name__)
+MODULES = [laurels, sync, submission, elo, glicko2, match, state, systems]
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
 async def test_the_examples_of_a_module_hold(
     module: ModuleType, endpoints: Endpoints, monkeypatch: pytest.MonkeyPatch
 ):

@@ -13,16 +13,5 @@ def test_a_request_is_counted_under_its_route_and_status():
     assert 'laurels_http_request_seconds_count{route="/counted/{board}"} 2.0' in text
 
 
-def test_a_dropped_board_leaves_no_series_behind():
-    metrics.SUBMISSIONS.labels("acme", "dropped", "applied").inc(3)
-    metrics.SUBMISSIONS.labels("acme", "kept", "applied").inc()
-    series = 'laurels_submissions_total{board="dropped",outcome="applied",project="acme"} 3.0'
-    assert series in metrics.render().decode()
-    metrics.forget_board("acme", "dropped")
-    text = metrics.render().decode()
-    assert '"dropped"' not in text
-    assert '"kept"' in text
-
-
 def test_the_process_is_told_about_too():
     assert b"process_resident_memory_bytes" in metrics.render()

@@ -141,6 +141,40 @@ def test_a_wrong_value_in_the_file_or_an_argument_is_named_with_its_place(folder
     assert refusal(port=1, workers=1, prot=1) == "prot is not a setting of Laurels; did you mean port?"
 
 
+def test_lists_come_with_commas_or_from_the_file(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    (folder / "laurels.toml").write_text('cors_origins = ["https://a.example.com", "*"]')
+    monkeypatch.setenv("LAURELS_TRUSTED_PROXIES", "10.0.0.7, 10.1.0.0/16,2001:db8::/32")
+    settings = load_settings()
+    assert settings.cors_origins == ("https://a.example.com", "*")
+    assert settings.trusted_proxies == ("10.0.0.7", "10.1.0.0/16", "2001:db8::/32")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "why"),
+    [
+        ("trusted_proxies", "10.0.0.7,proxy", "'proxy' is no address and no network"),
+        ("cors_origins", "game.example.com", "is no origin"),
+        ("cors_origins", "https://game.example.com/", "is no origin"),
+        ("rate_limit_key", "often", "must be like 100/minute"),
+        ("rate_limit_player", "0/second", "must be like 100/minute"),
+        ("rate_limit_failures", "5/fortnight", "must be like 100/minute"),
+    ],
+)
+def test_a_wrong_limit_proxy_or_origin_is_refused(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, why: str
+):
+    monkeypatch.setenv(f"LAURELS_{name.upper()}", value)
+    assert why in refusal()
+
+
+def test_a_limit_may_be_none(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("LAURELS_RATE_LIMIT_PLAYER", "None")
+    monkeypatch.setenv("LAURELS_RATE_LIMIT_KEY", "10/second; 100 per 2 minutes")
+    settings = load_settings()
+    assert (settings.rate_limit_player, settings.rate_limit_failures) == (None, "20/minute")
+    assert settings.rate_limit_key == "10/second; 100 per 2 minutes"
+
+
 @pytest.mark.parametrize("level", ["DEBUG", "debug"])
 def test_a_log_level_may_be_written_large(level: str):
     assert load_settings(log_level=level).log_level == "debug"
@@ -227,7 +261,7 @@ def test_no_secret_is_shown():
 def documented_row(name: str) -> str:
     field = Settings.model_fields[name]
     default: Any = field.default
-    shown = "none" if default is None else f"`{default}`"
+    shown = "none" if default is None or default == () else f"`{default}`"
     return f"| `{name}` | `LAURELS_{name.upper()}` | {shown} | {field.description} |"
 
 

@@ -10,25 +10,34 @@ import platform
 import sys
 import time
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from sqlalchemy import text
 
 from laurels import embedded
+from laurels.archive.boards import BoardStore
 from laurels.archive.engine import open_archive
+from laurels.archive.jobs import JobStore
 from laurels.archive.migrate import OLDEST_SERVER, current_revision, expected_revision
 from laurels.embedded.folder import LEAST_FREE_BYTES
 from laurels.errors import LaurelsError
+from laurels.history.journals import Journals
 from laurels.masking import masked
 from laurels.settings import load_settings
 from laurels.valkey.client import Valkey
+from laurels.valkey.durability import lacking
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
     from pathlib import Path
 
     from laurels.archive.engine import Archive
+    from laurels.archive.jobs import JobState
     from laurels.embedded import EmbeddedServers, Inspection
+    from laurels.history.journals import Backlog
+    from laurels.settings import Settings
+    from laurels.valkey.messages import Durability
 
 Status = Literal["ok", "warning", "wrong"]
 
@@ -38,6 +47,8 @@ OLDEST_REDIS: Final = (7,)  # functions came with it
 LOW_DISK_BYTES: Final = 1024**3
 FULL_MEMORY: Final = 0.8
 """Share of maxmemory above which it is time to act."""
+STALE_JOB: Final = timedelta(hours=2)
+"""Every job is due once an hour at least."""
 SKEW_SECONDS: Final = 1.0
 """Clocks further apart put scores near a window's end into the wrong one."""
 SKEW_LIMIT_SECONDS: Final = 60.0
@@ -87,19 +98,26 @@ async def examine(
             ]
         valkey_url, postgres_url = valkey_url or endpoints.valkey_url, postgres_url or endpoints.postgres_url
     try:
-        return [*findings, *await _examine_stores(valkey_url, postgres_url)]
+        return [*findings, *await _examine_stores(valkey_url, postgres_url, settings)]
     finally:
         if servers is not None:
             await asyncio.to_thread(servers.stop)
 
 
-async def _examine_stores(valkey_url: str, postgres_url: str) -> list[Finding]:
+async def _examine_stores(valkey_url: str, postgres_url: str, settings: Settings) -> list[Finding]:
     postgres = await _attempt("PostgreSQL", "LAURELS_POSTGRES_URL", lambda: _examine_postgres(postgres_url))
     is_new = any(finding.name == "schema" and finding.status == "warning" for finding in postgres)
     valkey = await _attempt(
-        "Valkey", "LAURELS_VALKEY_URL", lambda: _examine_valkey(valkey_url, is_new=is_new)
+        "Valkey", "LAURELS_VALKEY_URL", lambda: _examine_valkey(valkey_url, settings, is_new=is_new)
     )
-    return [*valkey, *postgres]
+    findings = [*valkey, *postgres]
+    if any(finding.name == "schema" and finding.status == "ok" for finding in postgres):
+        findings += await _attempt(
+            "journal",
+            "LAURELS_VALKEY_URL",
+            lambda: _examine_journal(valkey_url, postgres_url, settings.journal_alarm_bytes),
+        )
+    return findings
 
 
 async def _attempt(name: str, setting: str, look: Callable[[], Awaitable[list[Finding]]]) -> list[Finding]:
@@ -110,7 +128,16 @@ async def _attempt(name: str, setting: str, look: Callable[[], Awaitable[list[Fi
         return [Finding(name, "wrong", masked(error.detail).splitlines()[0], fix)]
 
 
-async def _examine_valkey(url: str, *, is_new: bool) -> list[Finding]:
+async def _examine_journal(valkey_url: str, postgres_url: str, alarm_bytes: int) -> list[Finding]:
+    valkey = Valkey(valkey_url)
+    try:
+        async with open_archive(postgres_url) as archive:
+            return [judge_journal(await Journals(valkey, BoardStore(archive)).backlog(), alarm_bytes)]
+    finally:
+        await valkey.close()
+
+
+async def _examine_valkey(url: str, settings: Settings, *, is_new: bool) -> list[Finding]:
     valkey = Valkey(url)
     try:
         skew = await _skew(lambda: _valkey_time(valkey))
@@ -119,6 +146,9 @@ async def _examine_valkey(url: str, *, is_new: bool) -> list[Finding]:
         return [
             judge_valkey_version(await valkey.info("server")),
             judge_persistence(persistence, fsync),
+            judge_durability(
+                settings.durability, await lacking(valkey, settings.durability, settings.replicas), fsync
+            ),
             judge_memory(await valkey.info("memory")),
             judge_functions(are_current=await valkey.functions_are_current(), is_new=is_new),
             judge_skew("Valkey's clock", skew),
@@ -132,10 +162,14 @@ async def _examine_postgres(url: str) -> list[Finding]:
         async with archive.reading() as connection:
             version = (await connection.execute(text("SHOW server_version_num"))).scalar_one()
         skew = await _skew(lambda: _postgres_time(archive))
+        revision = await current_revision(archive)
+        states = await JobStore(archive).states() if revision == expected_revision() else {}
+        now = datetime.now(UTC)
         return [
             judge_postgres_version(int(version)),
-            judge_schema(await current_revision(archive), expected_revision()),
+            judge_schema(revision, expected_revision()),
             judge_skew("PostgreSQL's clock", skew),
+            *(judge_job(state, now) for state in states.values()),
         ]
 
 
@@ -237,6 +271,25 @@ def judge_persistence(persistence: Mapping[str, str], fsync: str | None) -> Find
     return Finding(name, "ok", found)
 
 
+def judge_durability(durability: Durability, lack: str | None, fsync: str | None) -> Finding:
+    if lack:
+        return Finding("durability", "wrong", f"{durability}, but {lack}", "or change LAURELS_DURABILITY")
+    if durability != "fast" and fsync == "everysec":
+        found = f"{durability}, so that answers wait up to a second for the disk"
+        return Finding("durability", "warning", found, "set `appendfsync always` in Valkey's configuration")
+    return Finding("durability", "ok", durability)
+
+
+def judge_journal(backlog: Backlog, alarm_bytes: int) -> Finding:
+    if alarms := backlog.alarms(alarm_bytes):
+        fix = "run `laurels worker`, and look at its log"
+        if backlog.dead_letters:
+            fix += "; read the stream `…:dead` of the board"
+        return Finding("journal", "warning", "; ".join(alarms), fix)
+    waiting = f"{backlog.calls:,} calls wait" if backlog.calls else "all of it is archived"
+    return Finding("journal", "ok", waiting)
+
+
 def judge_memory(memory: Mapping[str, str]) -> Finding:
     policy = memory.get("maxmemory_policy", "noeviction")
     limit, used = int(memory.get("maxmemory", 0)), int(memory.get("used_memory", 0))
@@ -281,6 +334,25 @@ def judge_schema(current: str | None, expected: str) -> Finding:
         )
     fix = "upgrade Laurels, or point LAURELS_POSTGRES_URL elsewhere"
     return Finding("schema", "wrong", f"{current}, made by a newer Laurels than this ({expected})", fix)
+
+
+def judge_job(state: JobState, now: datetime) -> Finding:
+    name = f"job {state.name}"
+    if state.last_started is None:
+        return Finding(name, "ok", "has not run yet", "`laurels serve` or `laurels worker` runs it")
+    if state.last_succeeded is None:
+        found = "has not succeeded yet"
+    else:
+        ago = max(0, round((now - state.last_succeeded).total_seconds()))
+        found = f"{ago:,} s ago: {state.last_result}"
+    if state.attempts:
+        found = f"failed {state.attempts} times in a row: {state.error.splitlines()[0]} ({found})"
+        return Finding(name, "warning", found, "mend what it says; it is tried again by itself")
+    if state.last_succeeded is None or now - state.last_succeeded > STALE_JOB:
+        return Finding(
+            name, "warning", found, "let `laurels serve` run without --no-jobs, or `laurels worker`"
+        )
+    return Finding(name, "ok", found)
 
 
 def judge_skew(name: str, seconds: float) -> Finding:

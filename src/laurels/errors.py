@@ -2,11 +2,16 @@
 
 LaurelsError
 ├── InvalidInput            422   a value that was given is wrong; ``fields`` says which
-│   └── StaleCursor         422   the cursor belongs to another board, window or definition
+│   ├── StaleCursor         422   the cursor belongs to another board, window or definition
+│   └── KeyReused           422   the Idempotency-Key belongs to another request
 ├── Unauthorized            401   no key, or one that does not exist
+│   └── BadSignature        401   the submission is not signed as it must be
 ├── Forbidden               403   the key is good, but not for this
 ├── NotFound                404   a project, board, window or member that is not there
+│   └── WindowGone          404   the window is past its keep; an archive may have it
 ├── Conflict                409   the change contradicts what the board already holds
+│   └── InFlight            409   a request with the same Idempotency-Key is under way
+├── RateLimited             429   too many requests; ``retry_after`` says when to go on
 ├── Unavailable             503   a store does not answer; nothing was changed
 │   └── OutcomeUnknown      503   a store stopped answering mid-call; retry with the same id
 └── StartupError            500   the process cannot start; said in one line, never over HTTP
@@ -60,10 +65,20 @@ class StaleCursor(InvalidInput):
     title = "The cursor is stale"
 
 
+class KeyReused(InvalidInput):
+    kind = "idempotency-key-reused"
+    title = "The Idempotency-Key belongs to another request"
+
+
 class Unauthorized(LaurelsError):
     status = 401
     kind = "unauthorized"
     title = "A valid API key is needed"
+
+
+class BadSignature(Unauthorized):
+    kind = "bad-signature"
+    title = "The submission is not signed as it must be"
 
 
 class Forbidden(LaurelsError):
@@ -78,10 +93,30 @@ class NotFound(LaurelsError):
     title = "Not found"
 
 
+class WindowGone(NotFound):
+    """Valkey answers no longer for this window."""
+
+
 class Conflict(LaurelsError):
     status = 409
     kind = "conflict"
     title = "The change contradicts what the board holds"
+
+
+class InFlight(Conflict):
+    kind = "in-flight"
+    title = "The same request is under way"
+
+
+class RateLimited(LaurelsError):
+    status = 429
+    kind = "rate-limited"
+    title = "Too many requests"
+
+    def __init__(self, detail: str, retry_after: int = 1) -> None:
+        super().__init__(detail)
+        self.retry_after = retry_after
+        """Seconds until it is worth to try again."""
 
 
 class Unavailable(LaurelsError):

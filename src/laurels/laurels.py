@@ -5,36 +5,67 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
+from msgspec import UNSET, UnsetType
+
 from laurels import embedded
 from laurels.archive.boards import BoardStore
 from laurels.archive.engine import open_archive
 from laurels.archive.keys import KeyStore
 from laurels.archive.migrate import migrate
+from laurels.archive.project_secrets import SecretStore
+from laurels.archive.recount import JournalOfWindows
+from laurels.archive.snapshots import SnapshotStore
 from laurels.boards.catalog import Catalog
 from laurels.boards.define import Definer
 from laurels.boards.definition import BoardDefinition, parse_definition
 from laurels.boards.keys import BoardRef
+from laurels.boards.live import Live, View
+from laurels.boards.once import Once
 from laurels.boards.ranks import Reader, Stretch, Where
 from laurels.boards.retention import Retention
 from laurels.boards.rolling import Rolling
 from laurels.boards.submission import Submission
 from laurels.boards.submit import Submitter
 from laurels.clock import system_clock
+from laurels.errors import InvalidInput, WindowGone
+from laurels.history import trail
+from laurels.history.drain import Drain
+from laurels.history.erase import Eraser
+from laurels.history.export import Transfer
+from laurels.history.keeping import Keeping
+from laurels.history.past import Past
+from laurels.history.rebuild import Rebuilder
+from laurels.history.recount import Recount
+from laurels.history.snapshots import Archivist
+from laurels.history.upkeep import Upkeep
+from laurels.jobs.agenda import AGENDA
+from laurels.jobs.overview import Overview
+from laurels.jobs.runner import Runner
+from laurels.ratings.match import Match
+from laurels.ratings.matches import Matches
+from laurels.ratings.systems import check_available
 from laurels.settings import load_settings
 from laurels.valkey.client import Valkey
+from laurels.valkey.durability import require, sync_always
+from laurels.valkey.messages import DURABILITIES
+from laurels.valkey.withdrawals import Withdrawals
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
     from datetime import datetime
     from pathlib import Path
 
-    from laurels.archive.boards import StoredBoard
     from laurels.boards.answers import Among, Distribution, Page, Percentile, Standing, WindowInfo
+    from laurels.boards.definition import StoredBoard
+    from laurels.boards.live import Update
     from laurels.boards.ordering import Score
     from laurels.boards.ranks import Start
     from laurels.boards.submission import BatchResult, Submitted
     from laurels.clock import Clock
-    from laurels.errors import InvalidInput
+    from laurels.history.answers import History, SnapshotList, SnapshotPage
+    from laurels.jobs.overview import JobInfo
+    from laurels.ratings.match import Matched
+    from laurels.valkey.messages import Durability
 
 
 class Options(TypedDict, total=False):
@@ -44,8 +75,14 @@ class Options(TypedDict, total=False):
     """Where the embedded servers keep their data."""
     valkey_url: str | None
     postgres_url: str | None
+    durability: Durability | None
+    """What answers wait for where a call does not say."""
     join: bool
     """Whether to share the servers that another process runs on the same data folder (default), or refuse."""
+    jobs: bool
+    """Whether background work (`laurels worker`) is done here too. By default where nobody else could: when
+    the embedded servers were started for this.
+    """
     clock: Clock
     """Where «now» comes from."""
     say: Callable[[str], None]
@@ -70,6 +107,18 @@ class Carried(TypedDict, total=False):
     metadata: dict[str, Any] | None
 
 
+class AboutMatch(TypedDict, total=False):
+    """What a match may carry besides its players and its winner."""
+
+    ranks: list[int] | None
+    """Instead of a winner: each player's rank, in the order of the players."""
+    at: datetime | None
+    id: str | None
+    groups: dict[str, dict[str, str]] | None
+    """By player."""
+    metadata: dict[str, Any] | None
+
+
 class Paging(InWindow, total=False):
     """Which stretch of the window."""
 
@@ -80,7 +129,24 @@ class Paging(InWindow, total=False):
     change: bool
 
 
-class Laurels:
+class Asked(TypedDict, total=False):
+    """Which part of a list of the archive: of one window, or group; so many, behind a cursor."""
+
+    period: str | None
+    group: str | None
+    limit: int
+    cursor: str | None
+
+
+class Watching(InWindow, total=False):
+    """What to follow: how many of the best, and a member besides; behind the update of an id."""
+
+    limit: int
+    member: str | None
+    last_id: str | None
+
+
+class Laurels(Keeping):
     """A leaderboard engine, async. Boards are named `project/board`.
 
     With no URLs, in the arguments or in the settings, it starts Valkey and PostgreSQL itself, or joins those
@@ -100,6 +166,8 @@ class Laurels:
 
     valkey: Valkey
     keys: KeyStore
+    secrets: SecretStore
+    withdrawals: Withdrawals
     store: BoardStore
 
     def __init__(self, **options: Unpack[Options]) -> None:
@@ -107,11 +175,14 @@ class Laurels:
             data_dir=options.get("data_dir"),
             valkey_url=options.get("valkey_url"),
             postgres_url=options.get("postgres_url"),
+            durability=options.get("durability"),
         )
         self.clock = options.get("clock", system_clock)
         self._join = options.get("join", True)
         self._say = options.get("say", lambda _: None)
+        self._jobs = options.get("jobs")
         self._servers: embedded.EmbeddedServers | None = None
+        self._working: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
         await self.open()
@@ -125,23 +196,64 @@ class Laurels:
         valkey_url, postgres_url = await asyncio.to_thread(self._endpoints)
         try:
             await asyncio.to_thread(migrate, postgres_url)
-            self.valkey = Valkey(valkey_url)
+            self.valkey = Valkey(valkey_url, replicas=self.settings.replicas)
             self.archive = open_archive(postgres_url)
             await self.valkey.load_functions()
+            await self._require_durability()
         except BaseException:
+            for store in filter(None, (vars(self).get("valkey"), vars(self).get("archive"))):
+                await store.close()
             await self._stop_servers()
             raise
-        self.keys = KeyStore(self.archive)
+        self.withdrawals = Withdrawals(self.valkey)
+        self.keys = KeyStore(self.archive, self.withdrawals.announce)
+        self.secrets = SecretStore(self.archive, self.withdrawals.announce)
         self.store = BoardStore(self.archive)
         self._catalog = Catalog(self.valkey, self.store)
         self._rolling = Rolling(self.valkey, self._catalog, self.clock)
         self._retention = Retention(self.valkey, self._catalog, self.clock)
-        self._definer = Definer(self._catalog, self.store, self._retention, cluster=self.valkey.is_cluster)
+        self.drain = Drain(self.valkey, self.archive, self.store, self.clock)
+        self._definer = Definer(
+            self._catalog,
+            self.store,
+            self._retention,
+            self.drain.finish_board,
+            cluster=self.valkey.is_cluster,
+        )
         self._submitter = Submitter(self.valkey, self._catalog, self._rolling, self.clock)
-        self._reader = Reader(self.valkey, self._catalog, self._rolling, self.clock)
+        self._matches = Matches(self.valkey, self._catalog, self._rolling, self.clock)
+        self.once = Once(self.valkey, self._catalog, self.clock)
+        kept, journal = SnapshotStore(self.archive), JournalOfWindows(self.archive)
+        self._past = Past(self._catalog, self.store, kept, Recount(journal), self.clock)
+        self._trail = trail.Trail(self.valkey, self._retention, self._rolling, self._past, journal)
+        self._reader = Reader(self.valkey, self._catalog, self._rolling, self.clock, self._past)
+        self.live = Live(self.valkey, self._catalog, self._reader, self.clock)
+        upkeep = (self.store, kept, self._retention, self._rolling, self.clock)
+        self.archivist = Archivist(self.valkey, self._catalog, *upkeep)
+        self.upkeep = Upkeep(self._catalog, *upkeep)
+        over_all = (self.archive, self._catalog, self.store, self._retention, self.drain, self.clock)
+        self.rebuilder = Rebuilder(self.valkey, *over_all)
+        self.transfer = Transfer(
+            self.valkey, self._catalog, self._definer, self._retention, self._rolling, self.clock
+        )
+        self.eraser = Eraser(self.valkey, *over_all)
+        self._overview = Overview(self.archive, AGENDA, self.clock)
+        if self._servers is not None if self._jobs is None else self._jobs:
+            self._working = asyncio.create_task(Runner(self, AGENDA).run(asyncio.Event()))
+
+    async def _require_durability(self) -> None:
+        wanted = self.settings.durability
+        if wanted != "fast" and self.settings.valkey_url is None:
+            await sync_always(self.valkey)
+        await require(self.valkey, wanted, self.settings.replicas)
 
     async def close(self) -> None:
+        await self.live.close()
+        if self._working:
+            self._working.cancel()
+            await asyncio.gather(self._working, return_exceptions=True)
         await self._rolling.close()
+        await self.withdrawals.close()
         await self.valkey.close()
         await self.archive.close()
         await self._stop_servers()
@@ -162,39 +274,88 @@ class Laurels:
             await asyncio.to_thread(self._servers.stop)
 
     async def define(
-        self, board: str, definition: BoardDefinition | Mapping[str, Any] | None = None
+        self,
+        board: str,
+        definition: BoardDefinition | Mapping[str, Any] | None = None,
+        *,
+        only_new: bool = False,
     ) -> StoredBoard:
-        """Creates the board, or changes it; a mapping is read as the JSON of the API."""
+        """Creates the board, or changes it unless `only_new`; a mapping is read as the JSON of the API."""
         ref = BoardRef.parse(board)
         if not isinstance(definition, BoardDefinition):
             definition = parse_definition(dict(definition or {}))
-        return await self._definer.define(ref, definition)
+        check_available(definition.rating)
+        return await self._definer.define(ref, definition, only_new=only_new)
 
     async def definition(self, board: str) -> BoardDefinition:
         """The definition in force, as this process knows it: asks no store about a board in use."""
         return (await self._catalog.board(BoardRef.parse(board))).definition
+
+    async def definition_in_force(self, board: str) -> BoardDefinition:
+        """The definition in force, though another process may have changed it a moment ago."""
+        return (await self._catalog.in_force(BoardRef.parse(board))).definition
 
     async def drop(self, board: str) -> None:
         """Drops the board with everything that it holds."""
         await self._definer.drop(BoardRef.parse(board))
 
     async def submit(
-        self, board: str, member: str, score: Score | str, **carried: Unpack[Carried]
+        self,
+        board: str,
+        member: str,
+        score: Score | str,
+        *,
+        durability: Durability | None = None,
+        **carried: Unpack[Carried],
     ) -> Submitted:
         """One score for one member, and where it leaves it in the board's first window."""
-        return await self._submitter.submit(BoardRef.parse(board), Submission(member, score, **carried))
+        return await self.send(board, Submission(member, score, **carried), durability)
+
+    async def send(self, board: str, given: Submission, durability: Durability | None = None) -> Submitted:
+        """As `submit`, of a submission that is made already."""
+        return await self._submitter.submit(BoardRef.parse(board), given, self._durability(durability))
 
     async def submit_many(
         self,
         board: str,
         submissions: Iterable[Submission | InvalidInput],
         progress: Callable[[int], None] | None = None,
+        *,
+        durability: Durability | None = None,
     ) -> BatchResult:
         """Many submissions in as few calls as fit; a bad one harms no other. `progress` hears of those done.
 
         Millions may come from a generator: only one call's worth is held at a time.
         """
-        return await self._submitter.submit_many(BoardRef.parse(board), submissions, progress)
+        return await self._submitter.submit_many(
+            BoardRef.parse(board), submissions, progress, self._durability(durability)
+        )
+
+    async def match(
+        self,
+        board: str,
+        players: Sequence[str],
+        winner: str | UnsetType | None = UNSET,
+        *,
+        durability: Durability | None = None,
+        **about: Unpack[AboutMatch],
+    ) -> Matched:
+        """A rated game, and where it leaves its players; `winner` None is a draw."""
+        return await self._matches.play(
+            BoardRef.parse(board), Match(list(players), winner, **about), self._durability(durability)
+        )
+
+    async def confirm(self, board: str, durability: Durability | None = None) -> None:
+        """Returns when everything submitted to the board before is as durable as this."""
+        if (wanted := self._durability(durability)) != "fast":
+            await self._submitter.confirm(BoardRef.parse(board), wanted)
+
+    def _durability(self, asked: Durability | None) -> Durability:
+        if asked is None:
+            return self.settings.durability
+        if asked not in DURABILITIES:
+            raise InvalidInput.at("durability", f"must be one of {', '.join(DURABILITIES)}, not {asked!r}")
+        return asked
 
     async def page(self, board: str, **paging: Unpack[Paging]) -> Page:
         """Entries from the top (or with `start="bottom"`), behind a cursor, or from a rank on."""
@@ -206,17 +367,37 @@ class Laurels:
             rank=paging.get("rank"),
             change=paging.get("change", False),
         )
-        return await self._reader.page(BoardRef.parse(board), where, stretch)
+        try:
+            return await self._reader.page(BoardRef.parse(board), where, stretch)
+        except WindowGone:
+            return await self._past.page(BoardRef.parse(board), where, stretch)
+
+    async def watch(self, board: str, **watching: Unpack[Watching]) -> AsyncGenerator[Update]:
+        """What changes among the best of a window, as it changes: a snapshot first, then each change."""
+        where = Where(watching.get("period"), watching.get("slot"), watching.get("group"))
+        view = View(BoardRef.parse(board), where, watching.get("limit", 100), watching.get("member"))
+        follower = await self.live.follow(view, watching.get("last_id"))
+        try:
+            async for update in follower:
+                yield update
+        finally:
+            follower.leave()
 
     async def standing(self, board: str, member: str, **where: Unpack[InWindow]) -> Standing:
-        """Where one member stands."""
-        return await self._reader.standing(BoardRef.parse(board), Where(**where), member)
+        """Where one member stands; or stood, in a window that only the archive has."""
+        try:
+            return await self._reader.standing(BoardRef.parse(board), Where(**where), member)
+        except WindowGone:
+            return await self._past.standing(BoardRef.parse(board), Where(**where), member)
 
     async def around(
         self, board: str, member: str, above: int = 5, below: int = 5, **where: Unpack[InWindow]
     ) -> Page:
         """A member with those just above and below it."""
-        return await self._reader.around(BoardRef.parse(board), Where(**where), member, above, below)
+        try:
+            return await self._reader.around(BoardRef.parse(board), Where(**where), member, above, below)
+        except WindowGone:
+            return await self._past.around(BoardRef.parse(board), Where(**where), member, above, below)
 
     async def among(self, board: str, members: Iterable[str], **where: Unpack[InWindow]) -> Among:
         """These members ranked among themselves, each with its rank among all."""
@@ -230,12 +411,48 @@ class Laurels:
         """How many entries have which scores."""
         return await self._reader.distribution(BoardRef.parse(board), Where(**where), buckets)
 
+    async def history(self, board: str, member: str, **asked: Unpack[Asked]) -> History:
+        """A member's standings in windows that ended, newest first: live, from snapshots or the journal."""
+        return await self._trail.history(BoardRef.parse(board), member, trail.Asked(**asked))
+
+    async def snapshots(self, board: str, **asked: Unpack[Asked]) -> SnapshotList:
+        """The board's archived tables, newest first."""
+        return await self._past.listed(
+            BoardRef.parse(board),
+            asked.get("period"),
+            asked.get("group"),
+            asked.get("limit", 100),
+            asked.get("cursor"),
+        )
+
+    async def snapshot(
+        self, board: str, snapshot: str, *, limit: int = 100, cursor: str | None = None
+    ) -> SnapshotPage:
+        """A page of one archived table, by its id."""
+        return await self._past.snapshot(BoardRef.parse(board), snapshot, limit, cursor)
+
+    async def jobs(self) -> list[JobInfo]:
+        """What is done in the background, and how it goes."""
+        return await self._overview.jobs()
+
+    async def request_job(self, name: str) -> JobInfo:
+        """Asks for a run out of turn: a worker begins it within seconds."""
+        return await self._overview.request(name)
+
     async def windows(
         self, board: str, *, period: str | None = None, group: str | None = None, limit: int = 100
     ) -> list[WindowInfo]:
         """The windows that can be asked for, newest first."""
         return await self._retention.windows(BoardRef.parse(board), period, group, limit)
 
-    async def remove(self, board: str, member: str) -> bool:
+    async def archived(self, board: str) -> None:
+        """Returns when everything submitted to the board before is in PostgreSQL; helps if need be."""
+        await self.drain.finish(BoardRef.parse(board))
+
+    async def journal_drained(self) -> None:
+        """The same for every board."""
+        await self.drain.finish()
+
+    async def remove(self, board: str, member: str, *, durability: Durability | None = None) -> bool:
         """Takes a member out of every live window and group; whether it was in any."""
-        return await self._retention.remove(BoardRef.parse(board), member)
+        return await self._retention.remove(BoardRef.parse(board), member, self._durability(durability))

@@ -1,8 +1,8 @@
 """One pipeline for every log line: ours, and those of uvicorn, Alembic and SQLAlchemy.
 
-Lines go to stderr: coloured in a terminal, JSON elsewhere, at UTC. Whatever is bound with
-`structlog.contextvars` (the request id) is in each line of that request. Secrets are masked in the finished
-line, so no message, value or traceback can carry one out.
+Lines go to stderr: coloured in a terminal, JSON elsewhere, at UTC. Each line of a request has its id, and
+whatever else is bound with `structlog.contextvars`. Secrets are masked in the finished line, so no message,
+value or traceback can carry one out.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import json
 import logging
 import os
 import sys
+from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 import structlog
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from structlog.typing import EventDict, Processor, WrappedLogger
 
     from laurels.settings import Settings
+
+REQUEST: ContextVar[str | None] = ContextVar("request", default=None)
+"""The id of the request that is being answered."""
 
 SECRET_NAMES = frozenset(
     {"api_key", "authorization", "bootstrap_key", "cookie", "password", "secret", "token"}
@@ -37,6 +41,7 @@ def configure_logs(settings: Settings) -> None:
     """Sets up logging for the process; the last call holds."""
     shared: list[Processor] = [
         structlog.contextvars.merge_contextvars,
+        add_request,
         structlog.stdlib.add_log_level,
         structlog.stdlib.add_logger_name,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
@@ -85,6 +90,12 @@ def _renderers(settings: Settings) -> list[Processor]:
             )
         ]
     return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(default=str)]
+
+
+def add_request(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    if (request := REQUEST.get()) is not None:
+        event.setdefault("request_id", request)
+    return event
 
 
 def _hide_named_secrets(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:

@@ -1,21 +1,37 @@
 """What `/metrics` tells, in a registry of its own.
 
-Labels are bounded: a route is its template, a method one that HTTP names, a board one that is defined. Each
-process counts for itself, so with `workers` above one a scrape sees the worker that answers it.
+Labels are bounded: a route is its template, a method one that HTTP names. Each process counts for itself, so
+with `workers` above one a scrape sees the worker that answers it.
 """
 
 from __future__ import annotations
+
+from bisect import bisect_left
+from itertools import accumulate
+from typing import TYPE_CHECKING
 
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
     CollectorRegistry,
     Counter,
+    Gauge,
     GCCollector,
-    Histogram,
     PlatformCollector,
     ProcessCollector,
     generate_latest,
 )
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    SummaryMetricFamily,
+)
+from prometheus_client.registry import Collector
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from prometheus_client.core import Metric
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 REGISTRY = CollectorRegistry()
@@ -24,35 +40,118 @@ ProcessCollector(registry=REGISTRY)
 PlatformCollector(registry=REGISTRY)
 GCCollector(registry=REGISTRY)
 
-HTTP_REQUESTS = Counter(
-    "laurels_http_requests", "Answered requests.", ("method", "route", "status"), registry=REGISTRY
-)
-HTTP_SECONDS = Histogram(
-    "laurels_http_request_seconds",
-    "Time from request to answer.",
-    ("route",),
-    # From a cached read to the longest batch.
-    buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0),
-    registry=REGISTRY,
-)
-SUBMISSIONS = Counter(
-    "laurels_submissions",
-    "Submissions by outcome: applied, unchanged, repeated or rejected.",
-    ("project", "board", "outcome"),
-    registry=REGISTRY,
-)
-
+# From a cached read to the longest batch, in seconds.
+_BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
+class _Requests(Collector):
+    """Answered requests, in plain numbers: the library's own series take a lock, three times a request."""
+
+    def __init__(self) -> None:
+        self._counts: dict[tuple[str, str, int], int] = {}
+        self._buckets: dict[str, list[int]] = {}
+        self._seconds: dict[str, float] = {}
+
+    def add(self, method: str, route: str, status: int, seconds: float) -> None:
+        series = (method if method in _METHODS else "other", route, status)
+        self._counts[series] = self._counts.get(series, 0) + 1
+        buckets = self._buckets.get(route)
+        if buckets is None:
+            buckets = self._buckets[route] = [0] * (len(_BOUNDS) + 1)
+        buckets[bisect_left(_BOUNDS, seconds)] += 1
+        self._seconds[route] = self._seconds.get(route, 0.0) + seconds
+
+    def collect(self) -> Iterable[Metric]:
+        counts = CounterMetricFamily(
+            "laurels_http_requests", "Answered requests.", labels=("method", "route", "status")
+        )
+        for (method, route, status), count in self._counts.items():
+            counts.add_metric((method, route, str(status)), count)
+        seconds = HistogramMetricFamily(
+            "laurels_http_request_seconds", "Time from request to answer.", labels=("route",)
+        )
+        names = (*map(str, _BOUNDS), "+Inf")
+        for route, buckets in self._buckets.items():
+            below = zip(names, accumulate(buckets), strict=True)
+            seconds.add_metric((route,), list(below), self._seconds[route])
+        return counts, seconds
+
+
+_REQUESTS = _Requests()
+REGISTRY.register(_REQUESTS)
+
+REFUSALS = Counter(
+    "laurels_refusals",
+    "Requests refused by a rate limit, or for a key, token or signature that is not good.",
+    ("reason",),
+    registry=REGISTRY,
+)
+
+JOURNAL_AGE = Gauge(
+    "laurels_journal_watermark_age_seconds",
+    "How long the oldest submission that is not archived has waited.",
+    registry=REGISTRY,
+)
+JOURNAL_CALLS = Gauge("laurels_journal_backlog_calls", "Calls that wait to be archived.", registry=REGISTRY)
+JOURNAL_BYTES = Gauge(
+    "laurels_journal_backlog_bytes", "Memory of Valkey that waits to be archived.", registry=REGISTRY
+)
+JOURNAL_ROWS = Counter("laurels_journal_rows", "Rows that this process archived.", registry=REGISTRY)
+DEAD_LETTERS = Counter(
+    "laurels_journal_dead_letters", "Entries that this process gave up archiving.", registry=REGISTRY
+)
+
+
+class Jobs:
+    """What PostgreSQL knows of the jobs: whoever runs them, every process tells the same."""
+
+    def __init__(self) -> None:
+        self.runs = CounterMetricFamily("laurels_job_runs", "Runs by outcome.", labels=("job", "outcome"))
+        self.seconds = SummaryMetricFamily("laurels_job_seconds", "How long runs took.", labels=("job",))
+        self.last_success = GaugeMetricFamily(
+            "laurels_job_last_success_timestamp", "When it last succeeded; Unix time.", labels=("job",)
+        )
+
+    def add(
+        self, job: str, *, succeeded: int, failed: int, seconds: float, last_success: float | None
+    ) -> None:
+        self.runs.add_metric((job, "succeeded"), succeeded)
+        self.runs.add_metric((job, "failed"), failed)
+        self.seconds.add_metric((job,), succeeded + failed, seconds)
+        if last_success is not None:
+            self.last_success.add_metric((job,), last_success)
+
+
+class _NotedJobs(Collector):
+    noted = Jobs()
+
+    def collect(self) -> Iterable[Metric]:
+        return self.noted.runs, self.noted.seconds, self.noted.last_success
+
+
+_JOBS = _NotedJobs()
+REGISTRY.register(_JOBS)
+
+
 def count_request(method: str, route: str, status: int, seconds: float) -> None:
-    HTTP_REQUESTS.labels(method if method in _METHODS else "other", route, str(status)).inc()
-    HTTP_SECONDS.labels(route).observe(seconds)
+    _REQUESTS.add(method, route, status, seconds)
 
 
-def forget_board(project: str, board: str) -> None:
-    """A dropped board leaves no series behind."""
-    SUBMISSIONS.remove_by_labels({"project": project, "board": board})
+def count_refusal(reason: str) -> None:
+    """By the limit that was reached (key, player, address, failures), or for a secret that is not good."""
+    REFUSALS.labels(reason).inc()
+
+
+def note_backlog(calls: int, memory: int, age_seconds: float) -> None:
+    JOURNAL_CALLS.set(calls)
+    JOURNAL_BYTES.set(memory)
+    JOURNAL_AGE.set(age_seconds)
+
+
+def note_jobs(jobs: Jobs) -> None:
+    """These take the place of what was noted before."""
+    _JOBS.noted = jobs
 
 
 def render() -> bytes:

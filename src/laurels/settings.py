@@ -10,14 +10,16 @@ import os
 import re
 import tomllib
 from difflib import get_close_matches
+from ipaddress import ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BeforeValidator, Field, SecretStr, ValidationError, field_validator
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import (
     BaseSettings,
     EnvSettingsSource,
+    NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
     TomlConfigSettingsSource,
@@ -59,6 +61,44 @@ def _lower(value: object) -> object:
     return value.lower() if isinstance(value, str) else value
 
 
+def _listed(value: object) -> object:
+    """A list, as TOML has it, or its parts between commas, as a variable can have them."""
+    if not isinstance(value, str):
+        return value
+    return tuple(part.strip() for part in value.split(",") if part.strip())
+
+
+def _rate(value: object) -> object:
+    """`100/minute`, or several between semicolons; `none` is no limit."""
+    if not isinstance(value, str) or value.strip().lower() == "none":
+        return None if isinstance(value, str) else value
+    from limits import parse_many  # noqa: PLC0415  # slow to load, and most deployments set none
+
+    try:
+        if all(limit.amount > 0 and limit.get_expiry() > 0 for limit in parse_many(value)):
+            return value
+    except ValueError:
+        pass
+    raise ValueError("must be like 100/minute or 10/second;1000/hour, or none")
+
+
+def _network(value: str) -> str:
+    try:
+        ip_network(value, strict=False)
+    except ValueError:
+        raise ValueError(f"{value!r} is no address and no network: write 10.0.0.7 or 10.0.0.0/8") from None
+    return value
+
+
+def _origin(value: str) -> str:
+    if value != "*" and not re.fullmatch(r"[a-z][a-z0-9+.-]*://[^/?#\s]+", value):
+        raise ValueError(f"{value!r} is no origin: write https://game.example.com, without a path, or *")
+    return value
+
+
+Rate = Annotated[str | None, BeforeValidator(_rate)]
+Networks = Annotated[tuple[Annotated[str, AfterValidator(_network)], ...], NoDecode, BeforeValidator(_listed)]
+Origins = Annotated[tuple[Annotated[str, AfterValidator(_origin)], ...], NoDecode, BeforeValidator(_listed)]
 WholeNumber = Annotated[int, BeforeValidator(_no_boolean)]
 
 
@@ -88,10 +128,57 @@ class Settings(BaseSettings):
         description="Where PostgreSQL 16+ answers: `postgresql://user:password@host:5432/database`. "
         "By default Laurels starts its own.",
     )
+    durability: Literal["fast", "fsync", "replicated"] = Field(
+        default="fast",
+        description="What an answer to a submission waits for, unless the request says otherwise: `fast`, "
+        "nothing; `fsync`, the disk; `replicated`, the disk and `replicas`.",
+    )
+    replicas: WholeNumber = Field(
+        default=1, ge=1, le=100, description="How many replicas must have what is written `replicated`."
+    )
+    journal_alarm_bytes: WholeNumber = Field(
+        default=256 * 1024**2,
+        ge=0,
+        description="How much of Valkey's memory may wait to be archived before `/readyz` and "
+        "`laurels doctor` warn.",
+    )
     bootstrap_key: SecretStr | None = Field(
         default=None,
         description="An admin key for every project, accepted from the first start: for automation. "
         "Choose it long and random.",
+    )
+    token_audience: str = Field(
+        default="laurels", min_length=1, description="The `aud` that a player's token must name."
+    )
+    rate_limit_key: Rate = Field(
+        default=None,
+        description="How often each key may ask: `100/minute`, or several as `10/second;1000/hour`. "
+        "By default, and by `none`, as often as it likes.",
+    )
+    rate_limit_player: Rate = Field(
+        default="20/second", description="How often each player may ask; `none` is no limit."
+    )
+    rate_limit_address: Rate = Field(
+        default=None, description="How often each address may ask, whoever asks from it. By default no limit."
+    )
+    rate_limit_failures: Rate = Field(
+        default="20/minute",
+        description="How often an address may come with a key, a token or a signature that is not good; "
+        "`none` is no limit.",
+    )
+    trusted_proxies: Networks = Field(
+        default=(),
+        description="Addresses and networks of the proxies in front, whose `X-Forwarded-For` tells the "
+        "client's address: a list, in a variable with commas.",
+    )
+    cors_origins: Origins = Field(
+        default=(),
+        description="Origins whose pages may use the API from a browser: a list, in a variable with commas; "
+        "`*` is every one.",
+    )
+    metrics_public: bool = Field(
+        default=False,
+        description="Whether `/metrics` is open to everybody; by default only this machine needs no key.",
     )
     log_level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)] = Field(
         default="info", description="The least level that is logged: `debug`, `info`, `warning` or `error`."

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from itertools import count
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
@@ -16,6 +18,7 @@ from laurels.api.app import create_app
 from laurels.archive.keys import EVERY_PROJECT, SCOPES
 from laurels.clock import FixedClock
 from laurels.laurels import Laurels
+from laurels.logs import add_request
 from laurels.moments import moment_of
 
 if TYPE_CHECKING:
@@ -49,9 +52,12 @@ def clock(laurels: Laurels) -> FixedClock:
 @pytest.fixture(scope="session")
 async def laurels(endpoints: Endpoints) -> AsyncGenerator[Laurels]:
     clock = FixedClock(moment_of(NOON))
-    async with Laurels(
-        valkey_url=endpoints.valkey_url, postgres_url=endpoints.postgres_url, clock=clock
-    ) as laurels:
+    with pytest.MonkeyPatch.context() as environment:
+        # All tests ask from one address, many with keys that are not good, and faster than people play.
+        environment.setenv("LAURELS_RATE_LIMIT_FAILURES", "none")
+        environment.setenv("LAURELS_RATE_LIMIT_PLAYER", "none")
+        engine = Laurels(valkey_url=endpoints.valkey_url, postgres_url=endpoints.postgres_url, clock=clock)
+    async with engine as laurels:
         yield laurels
 
 
@@ -89,14 +95,46 @@ async def client(anybody: httpx.AsyncClient, admin_key: str, clock: FixedClock) 
     return anybody
 
 
+class ClientWith(Protocol):
+    def __call__(self, address: str = "127.0.0.1", **settings: str) -> Awaitable[httpx.AsyncClient]: ...
+
+
+@pytest.fixture
+async def client_with(endpoints: Endpoints, admin_key: str) -> AsyncGenerator[ClientWith]:
+    """Clients of another process on the same stores, with settings of its own; asking from an address."""
+    async with AsyncExitStack() as stack:
+
+        async def make(address: str = "127.0.0.1", **settings: str) -> httpx.AsyncClient:
+            with pytest.MonkeyPatch.context() as environment:
+                for name, value in settings.items():
+                    environment.setenv(f"LAURELS_{name.upper()}", value)
+                engine = Laurels(valkey_url=endpoints.valkey_url, postgres_url=endpoints.postgres_url)
+            await stack.enter_async_context(engine)
+            transport = httpx.ASGITransport(
+                create_app(engine), raise_app_exceptions=False, client=(address, 1234)
+            )
+            return await stack.enter_async_context(
+                httpx.AsyncClient(
+                    transport=transport,
+                    base_url="http://laurels.test",
+                    headers={"Authorization": f"Bearer {admin_key}"},
+                )
+            )
+
+        yield make
+
+
 @pytest.fixture
 def logged(monkeypatch: pytest.MonkeyPatch) -> Generator[Logged]:
     """Every line that the app logs during the test."""
     for module in (envelope, health, problems):
         # Afresh: a logger that was used before keeps to how logs were set up then.
         monkeypatch.setattr(module, "log", structlog.get_logger())
-    with capture_logs(processors=[structlog.contextvars.merge_contextvars]) as lines:
+    access = logging.getLogger("laurels.access")
+    access.setLevel(logging.DEBUG)
+    with capture_logs(processors=[structlog.contextvars.merge_contextvars, add_request]) as lines:
         yield lines
+    access.setLevel(logging.NOTSET)
 
 
 @pytest.fixture

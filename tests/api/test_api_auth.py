@@ -6,7 +6,8 @@ import httpx
 import pytest
 
 from laurels.api.app import create_app
-from laurels.api.auth import FRESH_SECONDS, Keyring
+from laurels.api.auth import Keyring
+from laurels.api.memory import FRESH_SECONDS
 from laurels.errors import Unavailable
 from laurels.laurels import Laurels
 
@@ -171,6 +172,7 @@ async def test_a_key_is_looked_up_again_after_a_few_seconds(
     lookups = Lookups(laurels, monkeypatch)
     now = 100.0
     keyring = Keyring(laurels, now=lambda: now)
+    await laurels.withdrawals.heard()
     secret = await make_key("acme", "read")
     for _ in range(3):
         assert await keyring.find(secret)
@@ -180,27 +182,13 @@ async def test_a_key_is_looked_up_again_after_a_few_seconds(
     assert lookups.count == 2
 
 
-async def test_a_key_that_another_process_revoked_is_forgotten_in_time(
-    laurels: Laurels, endpoints: Endpoints
-):
-    now = 100.0
-    keyring = Keyring(laurels, now=lambda: now)
-    key, secret = await laurels.keys.create("acme", ["read"])
-    assert await keyring.find(secret)
-    async with Laurels(valkey_url=endpoints.valkey_url, postgres_url=endpoints.postgres_url) as other:
-        await other.keys.revoke(key.prefix)
-    assert await keyring.find(secret)
-    now += FRESH_SECONDS
-    assert await keyring.find(secret) is None
-    assert await keyring.find(secret) is None
-
-
 async def test_a_remembered_key_outlives_postgresql(
     laurels: Laurels, make_key: MakeKey, monkeypatch: pytest.MonkeyPatch
 ):
     lookups = Lookups(laurels, monkeypatch)
     now = 100.0
     keyring = Keyring(laurels, now=lambda: now)
+    await laurels.withdrawals.heard()
     secret, other = await make_key("acme", "read"), await make_key("acme", "read")
     assert await keyring.find(secret)
     lookups.is_down = True

@@ -30,6 +30,7 @@ CONTRACT = {
     ("DELETE", BOARD),
     ("POST", f"{BOARD}/scores"),
     ("POST", f"{BOARD}/scores/batch"),
+    ("POST", f"{BOARD}/matches"),
     ("GET", f"{BOARD}/entries"),
     ("GET", f"{BOARD}/entries/{{member}}"),
     ("GET", f"{BOARD}/entries/{{member}}/around"),
@@ -38,6 +39,24 @@ CONTRACT = {
     ("GET", f"{BOARD}/windows"),
     ("GET", f"{BOARD}/percentile/{{p}}"),
     ("GET", f"{BOARD}/distribution"),
+    ("GET", "/v1/projects/{project}/keys"),
+    ("POST", "/v1/projects/{project}/keys"),
+    ("DELETE", "/v1/projects/{project}/keys/{prefix}"),
+    ("GET", "/v1/projects/{project}/secrets"),
+    ("POST", "/v1/projects/{project}/secrets"),
+    ("DELETE", "/v1/projects/{project}/secrets/{id}"),
+    ("GET", f"{BOARD}/live"),
+    ("GET", f"{BOARD}/entries/{{member}}/history"),
+    ("GET", f"{BOARD}/snapshots"),
+    ("GET", f"{BOARD}/snapshots/{{snapshot}}"),
+    ("DELETE", "/v1/projects/{project}/members/{member}"),
+    ("GET", "/v1/jobs"),
+    ("POST", "/v1/jobs/{name}/run"),
+    ("GET", "/leaders/games"),
+    ("GET", "/leaders/{game}/boards"),
+    ("GET", "/leaders/{game}/{board}/{range}"),
+    ("GET", "/leaders/{game}/{board}/{range}/last"),
+    ("POST", "/leaders/{game}/{board}/{range}/{user}"),
     ("GET", "/healthz"),
     ("GET", "/readyz"),
     ("GET", "/metrics"),
@@ -53,6 +72,10 @@ def operations(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, A
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
             yield method.upper(), path, operation
+
+
+def needs_a_key(path: str) -> bool:
+    return path.startswith(("/v1/", "/leaders/"))
 
 
 def parts(value: object) -> Iterator[dict[str, Any]]:
@@ -92,7 +115,7 @@ def test_the_documentation_has_the_routes_scopes_and_parameters_of_the_document(
         scope, parameters = documented[method, path]
         assert parameters == ", ".join(names), (method, path)
         assert scope == scopes.get((method, path), scope)
-        assert (f"Needs the scope `{scope}`." in operation.get("description", "")) == path.startswith("/v1/")
+        assert (f"Needs the scope `{scope}`." in operation.get("description", "")) == needs_a_key(path)
 
 
 def test_the_documentation_has_every_parameter(document: dict[str, Any]):
@@ -130,7 +153,7 @@ def test_every_operation_is_described_alike(document: dict[str, Any]):
         names.append(operation["operationId"])
         assert operation["summary"], (method, path)
         assert operation["tags"][0] in {tag["name"] for tag in document["tags"]}
-        if not path.startswith("/v1/"):
+        if not needs_a_key(path):
             assert operation["security"] == []
             continue
         assert "security" not in operation
@@ -168,3 +191,46 @@ def test_scores_and_times_are_described_as_they_travel(document: dict[str, Any])
     assert schemas["Page"]["properties"]["starts_at"]["anyOf"][0] == {"type": "string", "format": "date-time"}
     assert schemas["Submission"]["description"] == "What a caller gives."
     assert schemas["Submission"]["additionalProperties"] is False
+
+
+def test_every_operation_tells_the_problems_of_its_kind(document: dict[str, Any]):
+    for method, path, operation in operations(document):
+        answers = operation["responses"].keys()
+        if needs_a_key(path):
+            assert {"401", "403", "422", "429", "503"} <= answers, (method, path)
+        if "requestBody" in operation:
+            assert {"400", "408", "413", "415"} <= answers, (method, path)
+        for answer in operation["responses"].values():
+            assert answer["headers"]["X-Request-Id"] == {"$ref": "#/components/headers/RequestId"}
+
+
+def test_every_answer_has_an_example(document: dict[str, Any]):
+    for method, path, operation in operations(document):
+        for status, answer in operation["responses"].items():
+            for content in answer.get("content", {}).values():
+                assert "example" in content, (method, path, status)
+
+
+def test_names_in_paths_are_described_alike(document: dict[str, Any]):
+    for _, _, operation in operations(document):
+        for parameter in operation.get("parameters", []):
+            assert parameter["description"], operation["operationId"]
+            assert "title" not in parameter["schema"]
+            if parameter["name"] in {"project", "game"}:
+                assert parameter["schema"]["pattern"] == "^[A-Za-z0-9._-]{1,64}$"
+
+
+def test_every_link_leads_to_an_operation_and_fills_its_path(document: dict[str, Any]):
+    paths = {operation["operationId"]: path for _, path, operation in operations(document)}
+    links = [
+        link
+        for _, _, operation in operations(document)
+        for answer in operation["responses"].values()
+        for link in answer.get("links", {}).values()
+    ]
+    assert {"submit", "read_standing", "remove_member", "revoke_key"} <= {
+        link["operationId"] for link in links
+    }
+    for link in links:
+        needed = set(re.findall(r"{(\w+)}", paths[link["operationId"]]))
+        assert needed - link["parameters"].keys() <= {"p"}, link

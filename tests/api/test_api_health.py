@@ -9,6 +9,7 @@ from places import fast_place, folder_that_anybody_may_pass
 from laurels import embedded
 from laurels.api import health
 from laurels.api.app import create_app
+from laurels.history.journals import Backlog
 from laurels.laurels import Laurels
 
 if TYPE_CHECKING:
@@ -25,7 +26,8 @@ async def test_a_process_that_lives_says_so(anybody: AsyncClient):
 async def test_a_process_that_can_answer_is_ready(anybody: AsyncClient):
     answer = await anybody.get("/readyz")
     checks = {"valkey": "ok", "functions": "ok", "postgres": "ok", "migrations": "ok"}
-    assert (answer.status_code, answer.json()) == (200, {"status": "ready", "checks": checks})
+    ready = answer.json()
+    assert (answer.status_code, ready["status"], ready["checks"]) == (200, "ready", checks)
 
 
 async def test_other_functions_or_tables_than_this_versions_are_not_ready(
@@ -87,3 +89,38 @@ async def test_without_its_stores_a_process_lives_but_is_not_ready(own_servers: 
             written = await client.post(f"{board}/scores", json={"member": "ada", "score": 1})
             assert written.status_code == 503
             assert "sock" not in read.text + listed.text + written.text
+
+
+async def test_a_journal_that_falls_behind_is_a_warning(
+    anybody: AsyncClient, laurels: Laurels, monkeypatch: pytest.MonkeyPatch
+):
+    async def behind() -> Backlog:
+        return Backlog(calls=7, bytes=300 * 2**20, age_seconds=61.0)
+
+    monkeypatch.setattr(laurels.drain.journals, "recent_backlog", behind)
+    answer = await anybody.get("/readyz")
+    assert answer.status_code == 200
+    assert answer.json()["warnings"] == [
+        "the journal is 61 s behind (7 calls)",
+        "300 MiB of Valkey's memory wait to be archived",
+    ]
+
+
+async def test_the_metrics_tell_of_the_journal(client: AsyncClient, laurels: Laurels, board: str):
+    await laurels.journal_drained()
+    await client.post(f"{board}/scores", json={"member": "ada", "score": 1})
+    await laurels.drain.journals.backlog()
+    assert metric(await client.get("/metrics"), "laurels_journal_backlog_calls") == 1
+    before = metric(await client.get("/metrics"), "laurels_journal_rows_total")
+    await laurels.journal_drained()
+    await laurels.drain.journals.backlog()
+    after = await client.get("/metrics")
+    assert metric(after, "laurels_journal_rows_total") == before + 1
+    assert metric(after, "laurels_journal_backlog_calls") == 0
+    assert metric(after, "laurels_journal_watermark_age_seconds") == 0
+    assert metric(after, "laurels_journal_dead_letters_total") == 0
+
+
+def metric(answer: httpx.Response, name: str) -> float:
+    (line,) = [line for line in answer.text.splitlines() if line.startswith(f"{name} ")]
+    return float(line.split()[1])

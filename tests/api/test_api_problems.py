@@ -203,7 +203,7 @@ async def test_a_score_that_the_store_fails_on_is_answered(
 async def test_a_store_that_does_not_answer_is_to_be_tried_again(
     client: AsyncClient, board: str, failing: Failing, logged: Logged, *, error: LaurelsError, told: str
 ):
-    failing("submit", error)
+    failing("send", error)
     answer = await client.post(f"{board}/scores", json={"member": "ada", "score": 1})
     problem = problem_of(answer)
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")

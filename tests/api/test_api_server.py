@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import signal
 import socket
 import subprocess
 import sys
 from contextlib import contextmanager
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import httpx
+import psutil
 import pytest
 import uvicorn
+import zstandard
+from cli_processes import serving
+from places import fast_place, folder_that_anybody_may_pass
+
+from laurels.api import body
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Generator
+    from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
 
     from fastapi import FastAPI
 
@@ -115,3 +123,52 @@ def test_workers_make_their_app_from_the_settings(endpoints: Endpoints):
     assert projects.status_code == 200
     assert '"route": "/v1/projects"' in logged
     assert "from-the-first-start" not in logged
+
+
+@pytest.mark.parametrize("coding", ["identity", "zstd"])
+def test_a_batch_of_64_mib_is_read_in_constant_memory(coding: str):
+    """Lines with much room in them: what counts here is what is read, not what is written."""
+    room = bytes(b" \t"[byte & 1] for byte in range(256))
+    count = body.BATCH_BYTES // 3640
+    compressor = zstandard.ZstdCompressor(level=1).compressobj()
+    chance = random.Random(1)  # noqa: S311  # nothing that compresses too well to be true
+
+    def lines() -> Iterator[bytes]:
+        for index in range(count):
+            blank = chance.randbytes(3600).translate(room)
+            yield b'{"member":"m%05d",%b"score":%d}\n' % (index, blank, 10_000 + index)
+
+    def compressed() -> Iterator[bytes]:
+        for piece in lines():
+            yield compressor.compress(piece)
+        yield compressor.flush()
+
+    headers = {"Content-Type": "application/x-ndjson", "Authorization": "Bearer memory"}
+    with (
+        folder_that_anybody_may_pass(fast_place()) as folder,
+        serving(folder / "data", settings={"LAURELS_BOOTSTRAP_KEY": "memory"}) as server,
+        httpx.Client(base_url=server.url, headers=headers, timeout=120) as client,
+    ):
+        board = "/v1/projects/memory/boards/arcade"
+        assert client.put(board, json={}, headers={"Content-Type": "application/json"}).status_code == 201
+        process = psutil.Process(server.process.pid)
+        client.post(f"{board}/scores/batch", content=b"".join(islice(lines(), 1000)))
+        before = process.memory_info().rss
+        largest = before
+
+        def watched(pieces: Iterator[bytes]) -> Iterator[bytes]:
+            nonlocal largest
+            for index, piece in enumerate(pieces):
+                if index % 100 == 0:
+                    largest = max(largest, process.memory_info().rss)
+                if piece:
+                    yield piece
+
+        answer = client.post(
+            f"{board}/scores/batch",
+            content=watched(lines() if coding == "identity" else compressed()),
+            headers={"Content-Encoding": coding},
+        )
+        assert answer.json() == {"accepted": count, "rejected": []}, answer.text[:500]
+        largest = max(largest, process.memory_info().rss)
+    assert largest - before < 24 * 2**20

@@ -41,8 +41,8 @@ RICH = define(
     archive={"snapshot": [{"period": "weekly", "top": 100}], "journal": False},
     limits={"min": -0.5, "max": 2**63 - 1, "max_change": 1e21},
     keys={"daily": "lb:{slot}"},
-    rating={"system": "elo", "k": 24},
 )
+RATED = define(rating={"system": "elo", "k": 24, "rank_provisional": False})
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ async def test_a_board_that_was_never_put_is_none(boards: BoardStore):
     assert await boards.get("acme", "score") is None
 
 
-@pytest.mark.parametrize("definition", [PLAIN, RICH])
+@pytest.mark.parametrize("definition", [PLAIN, RICH, RATED])
 async def test_what_was_put_is_what_is_read(boards: BoardStore, definition: BoardDefinition):
     put = await boards.put("acme", "score", definition)
     stored = await boards.get("acme", "score")
@@ -147,7 +147,7 @@ async def test_only_what_differs_from_the_defaults_is_stored(boards: BoardStore,
 
 
 async def test_a_row_of_a_newer_version_is_refused_in_words(boards: BoardStore, archive: Archive):
-    row = {"project": "acme", "board": "score", "definition": {"gravity": 9.8}}
+    row = {"id": 1, "project": "acme", "board": "score", "definition": {"gravity": 9.8}}
     async with archive.writing() as connection:
         await connection.execute(insert(tables.boards).values(row))
     with pytest.raises(LaurelsError, match=r"acme/score cannot be read; .* newer Laurels\? gravity"):

@@ -15,7 +15,7 @@ from laurels.errors import Conflict, InvalidInput, OutcomeUnknown, Unavailable
 if TYPE_CHECKING:
     from laurels.archive.engine import Archive
 
-ROW: dict[str, Any] = {"project": "acme", "board": "score", "definition": {}}
+ROW: dict[str, Any] = {"project": "acme", "board": "score", "definition": {}, "id": 1}
 
 
 async def boards_in(archive: Archive) -> int:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
@@ -38,10 +39,15 @@ async def test_migrating_again_changes_nothing(postgres_url: str):
     assert await revision_at(postgres_url) == expected_revision()
 
 
+def is_no_partition(name: str | None, kind: str, _: object) -> bool:
+    return kind != "table" or re.fullmatch(r"journal_\d{4}_\d\d", name or "") is None
+
+
 def test_the_migrations_make_what_the_tables_declare(postgres_url: str):
     engine = create_engine(postgres_url)
     with engine.connect() as connection:
-        context = MigrationContext.configure(connection, opts={"compare_server_default": True})
+        opts = {"compare_server_default": True, "include_name": is_no_partition}
+        context = MigrationContext.configure(connection, opts=opts)
         assert compare_metadata(context, tables.metadata) == []
         sequences = (
             connection.execute(

@@ -65,7 +65,13 @@ class TestDefaults:
     def test_elo_starts_at_1000_with_k_32(self):
         rating = parse_definition({"rating": {"system": "elo"}}).rating
         assert rating is not None
-        assert rating.model_dump() == {"system": "elo", "k": 32, "initial": 1000}
+        assert rating.model_dump() == {
+            "system": "elo",
+            "k": 32,
+            "initial": 1000,
+            "provisional": 0,
+            "rank_provisional": True,
+        }
 
     def test_no_limits_are_false(self):
         assert not Limits()
@@ -418,3 +424,31 @@ def test_toml_and_json_declare_the_same_board():
     declared = parse_definition(tomllib.loads(toml))
     assert declared == parse_definition(json.loads(as_json))
     assert declared == BoardDefinition.model_validate_json(as_json)
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"timezone_by": "campus"}, "timezone_by"),
+        ({"groups": [["a"], ["a"]]}, "groups"),
+        ({"keys": {"nothing": "x"}}, "keys.nothing"),
+    ],
+)
+def test_what_is_wrong_between_fields_is_told_of_the_one_to_change(fields: dict[str, Any], field: str):
+    with pytest.raises(InvalidInput) as raised:
+        parse_definition(fields)
+    assert [each.field for each in raised.value.fields] == [field]
+
+
+@pytest.mark.parametrize("lateness", [0, 7, 1.5, True, "1 day", "1D", "", "-P1D", None])
+def test_lateness_is_an_iso_duration_and_nothing_else(lateness: object):
+    with pytest.raises(InvalidInput, match=r"^lateness: "):
+        parse_definition({"lateness": lateness})
+
+
+@pytest.mark.parametrize(
+    ("given", "written"),
+    [("P4992W", "P34944D"), ("P1Y", "P365D"), ("PT36H", "P1DT12H"), ("PT0.5S", "PT0.5S"), ("P0D", "P0D")],
+)
+def test_durations_are_written_in_days_and_less(given: str, written: str):
+    assert parse_definition({"lateness": given}).model_dump(mode="json")["lateness"] == written

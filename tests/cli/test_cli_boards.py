@@ -51,6 +51,24 @@ def test_scores_may_be_negative_and_ids_count_once(served: Served):
     assert (again["score"], again["applied"]) == (-5, False)
 
 
+def test_a_match_moves_both_players(served: Served, tmp_path: Path):
+    (tmp_path / "boards.toml").write_text('["cli/duels"]\nrating = { system = "elo" }\n')
+    run("apply", str(tmp_path / "boards.toml"), data_dir=served.data_dir)
+    won = ("match", "cli/duels", "ada", "bob", "--winner", "ada", "--id", "once")
+    matched = run(*won, "--json", data_dir=served.data_dir).document
+    assert [(each["member"], each["rating"], each["rank"]) for each in matched["players"]] == [
+        ("ada", 1016, 1),
+        ("bob", 984, 2),
+    ]
+    assert "nothing changed" in run(*won, data_dir=served.data_dir).output
+    drawn = run("match", "cli/duels", "ada", "bob", "--draw", data_dir=served.data_dir).output
+    assert "1,014.5" in drawn
+    assert "+1.5" in drawn
+    for wrong in ((), ("--draw", "--winner", "ada")):
+        failed = run("match", "cli/duels", "ada", "bob", *wrong, data_dir=served.data_dir)
+        assert (failed.code, "--winner" in failed.errors) == (1, True)
+
+
 def test_int64_scores_are_text_in_json_as_in_the_api(served: Served, tmp_path: Path):
     (tmp_path / "boards.toml").write_text('["cli/exact"]\nscore = "int64"\n')
     run("apply", str(tmp_path / "boards.toml"), data_dir=served.data_dir)

@@ -43,9 +43,10 @@ def test_every_command_and_option_is_documented():
 
 def test_the_options_of_all_commands_belong_to_all():
     tree: Any = get_command(app)
-    for name, command in [*tree.commands.items(), *tree.commands["keys"].commands.items()]:
+    inner = [pair for name in ("keys", "secrets") for pair in tree.commands[name].commands.items()]
+    for name, command in [*tree.commands.items(), *inner]:
         options = {option for parameter in command.params for option in parameter.opts}
-        assert name in ("keys", "version") or {"--data-dir", "--json"} <= options
+        assert name in ("keys", "secrets", "version") or {"--data-dir", "--json"} <= options
 
 
 @pytest.fixture

@@ -558,3 +558,56 @@ def _library_code(listed: Any) -> str:  # noqa: ANN401  # a map by RESP3, a flat
         [word for pair in listed.items() for word in pair] if hasattr(listed, "items") else listed
     )
     return words[words.index(b"library_code") + 1].decode()
+
+
+class TestOnce:
+    """Requests that have a key: claimed, settled, and what of it another one sees."""
+
+    def claim(self, board: Board, fingerprint: str = "f", owner: str = "a", seconds: int = 30) -> Any:  # noqa: ANN401  # a reply
+        return board.call("laurels_claim", ["once:1", "once:0"], "key", fingerprint, owner, seconds)
+
+    def settle(self, board: Board, how: str, owner: str = "a", *rest: object) -> Any:  # noqa: ANN401  # a reply
+        fingerprint, value = (*rest, "", "")[:2]
+        return board.call("laurels_settle", ["once:1"], "key", owner, how, fingerprint, value)
+
+    def test_the_first_has_it_and_the_others_wait(self, client: Client):
+        board = Board(client)
+        assert self.claim(board) == [b"mine"]
+        assert self.claim(board, owner="b") == [b"busy"]
+        assert self.claim(board, fingerprint="", owner="b") == [b"busy"]
+        assert self.claim(board, fingerprint="g", owner="b") == [b"other"]
+        assert client.ttl(board.key("once:1")) == 2 * 86400
+
+    def test_what_was_answered_is_told_to_the_same_request_alone(self, client: Client):
+        board = Board(client)
+        self.claim(board, fingerprint="")
+        assert self.settle(board, "done", "a", "f", "the answer") == 1
+        assert self.claim(board, owner="b") == [b"done", b"f", b"the answer"]
+        assert self.claim(board, fingerprint="", owner="b") == [b"done", b"f", b"the answer"]
+        assert self.claim(board, fingerprint="g", owner="b") == [b"other"]
+
+    def test_the_answers_of_the_day_before_are_known(self, client: Client):
+        board = Board(client)
+        self.claim(board)
+        self.settle(board, "done", "a", "f", "the answer")
+        found = board.call("laurels_claim", ["once:2", "once:1"], "key", "f", "b", 30)
+        assert found == [b"done", b"f", b"the answer"]
+
+    def test_a_claim_runs_out_and_is_lost_to_the_next(self, client: Client):
+        board = Board(client)
+        self.claim(board, seconds=0)
+        assert self.claim(board, fingerprint="g", owner="b") == [b"other"]
+        assert self.claim(board, owner="b") == [b"mine"]
+        assert self.settle(board, "done", "a", "f", "too late") == 0
+        assert self.claim(board, owner="c") == [b"busy"]
+
+    def test_a_claim_is_renewed_opened_and_forgotten(self, client: Client):
+        board = Board(client)
+        self.claim(board, seconds=0)
+        assert self.settle(board, "renew", "a", "", 30) == 1
+        assert self.claim(board, owner="b") == [b"busy"]
+        assert self.settle(board, "open", "a", "f") == 1
+        assert self.claim(board, fingerprint="g", owner="b") == [b"other"]
+        assert self.claim(board, owner="b") == [b"mine"]
+        assert self.settle(board, "forget", "b") == 1
+        assert self.claim(board, fingerprint="g", owner="c") == [b"mine"]

@@ -19,14 +19,24 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer", bound=msgspec.Struct)
 
 SCORES: Final = frozenset({"score", "previous_score", "low", "high"})
-LISTS: Final = frozenset({"entries", "buckets"})
+LISTS: Final = frozenset({"entries", "buckets", "windows"})
 
 _encode = msgspec.json.Encoder().encode
 
 
+class JsonResponse(Response):
+    """Of a body that is encoded already."""
+
+    def __init__(self, body: bytes) -> None:  # pyright: ignore[reportMissingSuperCall]  # which would encode it
+        self.status_code = 200
+        self.background = None
+        self.body = body
+        self.raw_headers = [(b"content-length", b"%d" % len(body)), (b"content-type", b"application/json")]
+
+
 async def answer(call: Call, value: msgspec.Struct) -> Response:
     """To a change."""
-    return Response(await _encoded(call, value), media_type="application/json")
+    return JsonResponse(await _encoded(call, value))
 
 
 async def cached_answer(call: Call, value: msgspec.Struct) -> Response:
@@ -58,4 +68,6 @@ def with_exact_scores(value: Answer) -> Answer:
             changed[name] = str(field)
         elif name in LISTS and isinstance(field, list):
             changed[name] = [with_exact_scores(each) for each in cast("list[msgspec.Struct]", field)]
+        elif isinstance(field, msgspec.Struct):
+            changed[name] = with_exact_scores(field)
     return msgspec.structs.replace(value, **changed)

@@ -7,24 +7,88 @@ from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
+from fastapi.middleware.asyncexitstack import AsyncExitStackMiddleware
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
+from starlette.middleware.exceptions import ExceptionMiddleware
 
-from laurels.api import boards, entries, health, page, problems, scores, windows
+from laurels.api import (
+    boards,
+    credentials,
+    entries,
+    health,
+    history,
+    jobs,
+    leaders,
+    live,
+    matches,
+    members,
+    page,
+    problems,
+    scores,
+    snapshots,
+    windows,
+)
 from laurels.api.auth import Keyring
+from laurels.api.dispatch import Dispatch
 from laurels.api.document import make_document
 from laurels.api.envelope import Envelope
+from laurels.api.limiter import Limiter
 from laurels.errors import LaurelsError
 from laurels.laurels import Laurels
 from laurels.logs import configure_logs
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import AsyncGenerator, Callable, Sequence
     from contextlib import AbstractAsyncContextManager
 
-OPERATIONS = (*scores.operations.declared, *entries.operations.declared, *windows.operations.declared)
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+OPERATIONS = (
+    *scores.operations.declared,
+    *matches.operations.declared,
+    *history.operations.declared,  # before one member's entry, whose path would take theirs
+    *entries.operations.declared,
+    *windows.operations.declared,
+    *snapshots.operations.declared,
+    *live.operations.declared,
+)
+# What a page of another origin may read of an answer, beside its body.
+EXPOSED = ("ETag", "X-Request-Id", "RateLimit", "RateLimit-Policy", "Retry-After", "Idempotency-Replayed")
+# For how long a browser need not ask again what is allowed.
+CORS_SECONDS = 7200
 
 
 class App(FastAPI):
+    """FastAPI, with our own way in: thin operations do not pass through its layers."""
+
+    entry: ASGIApp
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            await self.entry(scope, receive, send)
+        else:
+            await super().__call__(scope, receive, send)
+
+    def enter_by(self, origins: Sequence[str]) -> None:
+        """From outside: the envelope; if pages of other origins may ask, CORS; then the operation."""
+        entry: ASGIApp = Dispatch(OPERATIONS, self, super().__call__)
+        if origins:
+            entry = CORSMiddleware(
+                # Inside, so that pages may read problems too.
+                ExceptionMiddleware(entry, handlers={LaurelsError: problems.handle}),
+                allow_origins=origins,
+                allow_methods=("GET", "PUT", "POST", "DELETE"),
+                allow_headers=("*",),
+                expose_headers=EXPOSED,
+                max_age=CORS_SECONDS,
+            )
+        self.entry = Envelope(entry)
+
+    def build_middleware_stack(self) -> ASGIApp:
+        """As FastAPI's own, but for its answer to what nobody foresaw: the envelope has ours."""
+        return ExceptionMiddleware(AsyncExitStackMiddleware(self.router), handlers=self.exception_handlers)
+
     def openapi(self) -> dict[str, Any]:
         if not self.openapi_schema:
             self.openapi_schema = make_document(self.routes, OPERATIONS)
@@ -44,7 +108,8 @@ def app_from_settings() -> FastAPI:
     @asynccontextmanager
     async def opened(_: FastAPI) -> AsyncGenerator[None]:
         async with laurels:
-            yield
+            with live.ended_by_signals(laurels):
+                yield
 
     return _app(laurels, opened)
 
@@ -55,14 +120,19 @@ def _app(
     app = App(title="Laurels", lifespan=lifespan, openapi_url=None, redirect_slashes=False)
     app.state.laurels = laurels
     app.state.keyring = Keyring(laurels)
+    app.state.limiter = Limiter(laurels)
     # One flat list: what is tried first stands first, and a 405 can say which methods there are.
     app.router.routes += [
         *(operation.route() for operation in OPERATIONS),
         *boards.router.routes,
+        *credentials.router.routes,
+        *jobs.router.routes,
+        *members.router.routes,
+        *leaders.router.routes,
         *health.router.routes,
         *page.routes(),
     ]
     for kind in (LaurelsError, HTTPException, RequestValidationError):
         app.add_exception_handler(kind, problems.handle)
-    app.add_middleware(Envelope)
+    app.enter_by(laurels.settings.cors_origins)
     return app

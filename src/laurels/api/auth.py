@@ -1,103 +1,139 @@
 """Who asks, and what their key allows.
 
 A key belongs to one project, or to every one (`*`). Its scopes: `read` asks; `submit` submits scores;
-`admin` defines and drops boards, removes members, and does what the other two do. A key that is used beyond
-its project is told so whether that project exists or not, so nobody learns of other tenants.
+`admin` defines and drops boards, removes members, makes and revokes keys, and does what the other two do. A
+player has a token of its project: it may read, and submit for itself where a board takes that. Whoever is
+beyond their project is told so whether that project exists or not, so nobody learns of other tenants.
 """
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from hmac import compare_digest
 from typing import TYPE_CHECKING, Final
 
+from laurels.api import players, signatures
+from laurels.api.body import BODY_BYTES
+from laurels.api.memory import Memory
 from laurels.api.parameters import check_name
-from laurels.archive.keys import EVERY_PROJECT, SCOPES
-from laurels.errors import Forbidden, Unauthorized, Unavailable
+from laurels.archive.keys import EVERY_PROJECT, SCOPES, name_of_key
+from laurels.archive.project_secrets import name_of_secrets
+from laurels.errors import BadSignature, Forbidden, Unauthorized
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from starlette.requests import Request
 
+    from laurels.api.limiter import Limiter
+    from laurels.api.players import Player
     from laurels.archive.keys import Scope
+    from laurels.archive.project_secrets import ActiveSecret
     from laurels.laurels import Laurels
-
-# How long until a key is looked up again: as long as a revocation by another process may take.
-FRESH_SECONDS: Final = 5.0
-MOST_REMEMBERED: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Whoever has a key."""
+    """Whoever has a key, or a player's token."""
 
     project: str
     scopes: frozenset[Scope]
+    name: str = ""
+    """Which key it is, or which player: for limits."""
+    player: Player | None = None
 
     def may_see(self, project: str) -> bool:
         return self.project in (project, EVERY_PROJECT)
 
-    def check(self, project: str, scope: Scope) -> None:
+    def check(self, project: str, scope: Scope, *, takes_players: bool = False) -> None:
         if not self.may_see(project):
-            raise Forbidden(f"this key is for the project {self.project}, not for {project}")
-        self.check_scope(scope)
+            what = "token" if self.player else "key"
+            raise Forbidden(f"this {what} is for the project {self.project}, not for {project}")
+        if not (self.player and takes_players):
+            self.check_scope(scope)
 
     def check_scope(self, scope: Scope) -> None:
         if not {scope, "admin"} & self.scopes:
+            if self.player:
+                raise Forbidden(f"this needs a key with the scope {scope}; a player's token does not do")
             has = ", ".join(each for each in SCOPES if each in self.scopes)
             raise Forbidden(f"this needs a key with the scope {scope}; this one has {has}")
 
 
-@dataclass(slots=True)
-class _Remembered:
-    holder: Holder
-    withdrawals: int
-    fresh_until: float
+BOOTSTRAPPER: Final = Holder(EVERY_PROJECT, frozenset(SCOPES), "bootstrap")
 
 
 class Keyring:
-    """The keys in force, remembered for a few seconds; and as long as PostgreSQL does not answer."""
+    """The keys and secrets in force, as far as this process remembers them."""
 
     def __init__(self, laurels: Laurels, now: Callable[[], float] = time.monotonic) -> None:
         self._laurels = laurels
         self._now = now
-        self._remembered: dict[bytes, _Remembered] = {}
         bootstrap = laurels.settings.bootstrap_key
         self._bootstrap = _digest(bootstrap.get_secret_value()) if bootstrap else b""
+        self._audience = laurels.settings.token_audience
+        self._memories: tuple[Memory[bytes, Holder], Memory[str, tuple[ActiveSecret, ...]]] | None = None
 
-    async def find(self, secret: str) -> Holder | None:
-        digest = _digest(secret)
-        if compare_digest(digest, self._bootstrap):
-            return Holder(EVERY_PROJECT, frozenset(SCOPES))
-        withdrawals = self._laurels.keys.withdrawals
-        remembered = self._remembered.get(digest)
-        if remembered and remembered.withdrawals != withdrawals:
-            remembered = None
-        if remembered:
-            if self._now() < remembered.fresh_until:
-                return remembered.holder
-            # Nobody else waits for this lookup, nor for a PostgreSQL that does not answer it.
-            remembered.fresh_until = self._now() + FRESH_SECONDS
-        try:
-            key = await self._laurels.keys.find(secret)
-        except Unavailable:
-            if remembered and remembered.withdrawals == self._laurels.keys.withdrawals:
-                return remembered.holder
-            raise
-        if key is None:
-            self._remembered.pop(digest, None)
-            return None
-        if len(self._remembered) >= MOST_REMEMBERED:
-            self._remembered.clear()
-        holder = Holder(key.project, key.scopes)
-        self._remembered[digest] = _Remembered(holder, withdrawals, self._now() + FRESH_SECONDS)
+    async def get(self, secret: str, check: Callable[[], None] = lambda: None) -> Holder:
+        """As `find`, but raises `Unauthorized` for nobody's."""
+        holder = await self.find(secret, check)
+        if holder is None:
+            raise Unauthorized("there is no such key, or it was revoked")
         return holder
 
+    async def find(self, secret: str, check: Callable[[], None] = lambda: None) -> Holder | None:
+        """Who has this secret, a key's or a token; `check` is called before a store is asked about it.
 
-@dataclass(frozen=True, slots=True)
+        A token that is not good raises `Unauthorized`, which says why.
+        """
+        digest = _digest(secret)
+        if compare_digest(digest, self._bootstrap):
+            return BOOTSTRAPPER
+        if players.is_token(secret):
+            return await self._find_player(secret, check)
+        keys, _ = self._remembered()
+        if known := keys.recall(digest):
+            return known
+
+        async def look_up() -> tuple[str, Holder] | None:
+            key = await self._laurels.keys.find(secret)
+            return key and (name_of_key(key.id), Holder(key.project, key.scopes, str(key.id)))
+
+        if not keys.knows(digest):
+            check()
+        return await keys.find(digest, look_up)
+
+    async def secrets(self, project: str) -> tuple[ActiveSecret, ...]:
+        """Those of a project that are in force."""
+        _, secrets = self._remembered()
+        known = secrets.recall(project)
+        if known is not None:
+            return known
+
+        async def look_up() -> tuple[str, tuple[ActiveSecret, ...]]:
+            return name_of_secrets(project), await self._laurels.secrets.active(project)
+
+        return await secrets.find(project, look_up) or ()
+
+    async def _find_player(self, token: str, check: Callable[[], None]) -> Holder:
+        project = players.project_of(token)
+        _, secrets = self._remembered()
+        if not secrets.knows(project):
+            check()
+        player = players.verified(token, await self.secrets(project), self._audience, self._laurels.clock())
+        return Holder(project, frozenset({"read"}), player.member, player)
+
+    def _remembered(self) -> tuple[Memory[bytes, Holder], Memory[str, tuple[ActiveSecret, ...]]]:
+        """From the first request on, by when the engine is open."""
+        if self._memories is None:
+            withdrawals = self._laurels.withdrawals
+            self._memories = Memory(withdrawals, self._now), Memory(withdrawals, self._now)
+        return self._memories
+
+
+@dataclass(slots=True)
 class Call:
     """A request that its key allows: by whom, to which engine, about which project and board."""
 
@@ -113,27 +149,71 @@ class Call:
 
 
 async def identify(request: Request) -> Call:
-    """A request by a key that is in force."""
+    """A request by a key that is in force, or a token that is good."""
+    return Call(request, request.app.state.laurels, await _holder_of(request))
+
+
+async def _holder_of(request: Request) -> Holder:
     scheme, _, secret = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not secret.strip():
         raise Unauthorized("send `Authorization: Bearer KEY`")
-    keyring: Keyring = request.app.state.keyring
-    holder = await keyring.find(secret.strip())
-    if holder is None:
-        raise Unauthorized("there is no such key, or it was revoked")
-    return Call(request, request.app.state.laurels, holder)
+    state = request.app.state
+    keyring: Keyring = state.keyring
+    limiter: Limiter = state.limiter
+    try:
+        holder = await keyring.get(secret.strip(), lambda: limiter.check_failures(request))
+    except Unauthorized:
+        await limiter.count_failure(request)
+        raise
+    if limiter.limits(holder):
+        await limiter.count(request, holder)
+    return holder
 
 
-async def admit(request: Request, scope: Scope) -> Call:
-    """A request about the project, and the board, in its path, by a key that allows it."""
-    call = await identify(request)
-    project: str = request.path_params["project"]
-    call.holder.check(project, scope)
+async def admit(
+    request: Request, scope: Scope, *, takes_players: bool = False, most_bytes: int = BODY_BYTES
+) -> Call:
+    """A request about the project, and the board, in its path, by a key that allows it.
+
+    What submits is verified if it is signed, or must be: `most_bytes` of its body. An operation that takes
+    players submits for `holder.player`, where there is one, and for nobody else.
+    """
+    holder = await _holder_of(request)
+    asked: dict[str, str] = request.path_params
+    project, board = asked["project"], asked.get("board")
+    holder.check(project, scope, takes_players=takes_players)
     check_name("project", project)
-    board: str = request.path_params.get("board", "")
-    if "board" in request.path_params:
+    if board is not None:
         check_name("board", board)
-    return Call(request, call.laurels, call.holder, project, board)
+    call = Call(request, request.app.state.laurels, holder, project, board or "")
+    if scope != "submit":
+        return call
+    if holder.player:
+        call = await _as_the_board_takes_it(call, holder.player)
+    return await _as_signed(call, most_bytes)
+
+
+async def _as_the_board_takes_it(call: Call, player: Player) -> Call:
+    """The player with those of its groups that the board knows; `Forbidden` where players do not submit."""
+    definition = await call.laurels.definition_in_force(call.board)
+    if not definition.player_writes:
+        raise Forbidden(f"players do not submit to {call.board}: it is not defined with player_writes")
+    groups = {name: value for name, value in player.groups.items() if name in definition.dimensions}
+    return replace(call, holder=replace(call.holder, player=replace(player, groups=groups)))
+
+
+async def _as_signed(call: Call, most_bytes: int) -> Call:
+    keyring: Keyring = call.request.app.state.keyring
+    secrets = await keyring.secrets(call.project)
+    if not secrets and signatures.SIGNATURE not in call.request.headers:
+        return call
+    try:
+        request = await signatures.verified(call.request, call.laurels, call.project, secrets, most_bytes)
+    except BadSignature:
+        limiter: Limiter = call.request.app.state.limiter
+        await limiter.count_failure(call.request)
+        raise
+    return replace(call, request=request)
 
 
 def _digest(secret: str) -> bytes:

@@ -12,9 +12,8 @@ from laurels.api import body
 from laurels.api.auth import Call, admit, identify
 from laurels.api.document import own_name, problem_answers
 from laurels.api.parameters import NoParameters, query
-from laurels.archive.boards import StoredBoard
 from laurels.archive.keys import EVERY_PROJECT, Scope
-from laurels.boards.definition import BoardDefinition, parse_definition
+from laurels.boards.definition import BoardDefinition, StoredBoard, parse_definition
 from laurels.errors import Forbidden, NotFound
 
 router = APIRouter(tags=["boards"], generate_unique_id_function=own_name)
@@ -95,7 +94,7 @@ def _shown(example: object) -> dict[str, Any]:
 @router.get(
     "/v1/projects",
     summary="List the projects",
-    responses={200: _shown({"projects": ["acme"]}), **problem_answers(401, 403, 422, 503)},
+    responses={200: _shown({"projects": ["acme"]}), **problem_answers(401, 403, 422, 429, 503)},
 )
 async def list_projects(call: Annotated[Call, Depends(_anybody)]) -> Projects:
     """Those that have boards and that the key may see.
@@ -109,7 +108,10 @@ async def list_projects(call: Annotated[Call, Depends(_anybody)]) -> Projects:
 @router.get(
     "/v1/projects/{project:segment}/boards",
     summary="List the boards of a project",
-    responses={200: _shown({"project": "acme", "boards": [_BOARD]}), **problem_answers(401, 403, 422, 503)},
+    responses={
+        200: _shown({"project": "acme", "boards": [_BOARD]}),
+        **problem_answers(401, 403, 422, 429, 503),
+    },
 )
 async def list_boards(call: Annotated[Call, Depends(_for_project("read"))]) -> Boards:
     """By name, each with its definition in full.
@@ -126,7 +128,7 @@ async def list_boards(call: Annotated[Call, Depends(_for_project("read"))]) -> B
     responses={
         200: {"description": "The board was there; it is now as defined."} | _shown(_BOARD),
         201: {"description": "The board is new.", "model": Board} | _shown(_BOARD),
-        **problem_answers(400, 401, 403, 409, 413, 415, 422, 503),
+        **problem_answers(400, 401, 403, 409, 413, 415, 422, 429, 503),
     },
     openapi_extra={
         "requestBody": {
@@ -158,7 +160,7 @@ async def define_board(call: Annotated[Call, Depends(_for_board("admin"))], resp
 @router.get(
     "/v1/projects/{project:segment}/boards/{board:segment}",
     summary="Read a board",
-    responses={200: _shown(_BOARD), **problem_answers(401, 403, 404, 422, 503)},
+    responses={200: _shown(_BOARD), **problem_answers(401, 403, 404, 422, 429, 503)},
 )
 async def read_board(call: Annotated[Call, Depends(_for_board("read"))]) -> Board:
     """With its definition in full.
@@ -175,7 +177,7 @@ async def read_board(call: Annotated[Call, Depends(_for_board("read"))]) -> Boar
     "/v1/projects/{project:segment}/boards/{board:segment}",
     summary="Drop a board",
     status_code=204,
-    responses=problem_answers(401, 403, 404, 422, 503),
+    responses=problem_answers(401, 403, 404, 422, 429, 503),
 )
 async def drop_board(call: Annotated[Call, Depends(_for_board("admin"))]) -> None:
     """With everything that it holds.

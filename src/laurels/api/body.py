@@ -1,23 +1,35 @@
-"""What a request carries: read within its limit, and decoded."""
+"""What a request carries: read within its limit, decompressed, and decoded.
+
+Raw pieces are what was sent, and are told apart from what they stand for: a signature or a fingerprint is
+about the first, JSON about the second.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
+from starlette.requests import ClientDisconnect
 
-from laurels.api.problems import Malformed, TooLarge, UnsupportedMediaType, in_our_words
+from laurels.api.encodings import Expansion, decoder_for
+from laurels.api.patience import Patience
+from laurels.api.problems import Malformed, Stalled, TooLarge, UnsupportedMediaType, in_our_words
 from laurels.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Iterator
 
     from starlette.requests import Request
+
+    from laurels.api.encodings import Decoder
 
 BODY_BYTES: Final = 2**20
 BATCH_BYTES: Final = 64 * 2**20
 LINE_BYTES: Final = 2**20
+# How long the next piece of a body may take.
+STALL_SECONDS: Final = 30.0
 
 JSON: Final = "application/json"
 LINES: Final = "application/x-ndjson"
@@ -27,9 +39,16 @@ Decoded = TypeVar("Decoded")
 
 def media_type(request: Request, *accepted: str) -> str:
     """Which of the accepted types the body has; the first when it does not say."""
-    given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    sent = request.headers.get("content-type", "")
+    if sent in accepted:
+        return sent
+    given, _, parameters = sent.partition(";")
+    given = given.strip().lower()
     if given and given not in accepted:
         raise UnsupportedMediaType(f"send Content-Type: {' or '.join(accepted)}, not {given}")
+    charset = parameters.replace(" ", "").replace('"', "").lower().partition("charset=")[2].partition(";")[0]
+    if charset not in ("", "utf-8", "utf8", "us-ascii"):
+        raise UnsupportedMediaType(f"send it in UTF-8, not {charset}")
     return given or accepted[0]
 
 
@@ -53,34 +72,122 @@ def decode(encoded: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[Decoded])
 
 
 async def read(request: Request, limit: int = BODY_BYTES) -> bytes:
-    async with aclosing(_pieces(request, limit)) as pieces:
-        return b"".join([piece async for piece in pieces])
+    """The whole body, decompressed."""
+    decoder = decoder_of(request)
+    return decompressed(decoder, await read_raw(request, limit), limit)
 
 
-async def read_lines(request: Request, limit: int = BATCH_BYTES) -> AsyncGenerator[bytes | None]:
-    """One line after the other, as they arrive; None for one that is longer than a line may be."""
-    line = bytearray()
-    async with aclosing(_pieces(request, limit)) as pieces:
+async def read_raw(request: Request, limit: int = BODY_BYTES) -> bytes:
+    """The whole body as it was sent."""
+    _check_declared(request, limit)
+    piece, more = await _next_piece(request)
+    pieces = [piece]
+    total = len(piece)
+    while more and total <= limit:
+        piece, more = await _next_piece(request)
+        pieces.append(piece)
+        total += len(piece)
+    _check_total(total, limit)
+    return b"".join(pieces)
+
+
+def decoder_of(request: Request) -> Decoder | None:
+    """What reads the body; None for one that stands as it is."""
+    named = request.headers.get("content-encoding")
+    return decoder_for(named) if named else None
+
+
+def decompressed(decoder: Decoder | None, raw: bytes, limit: int = BODY_BYTES) -> bytes:
+    """What a body that was read whole stands for."""
+    if decoder is None:
+        return raw
+    unpacked = b"".join(_unpacked(decoder, raw, Expansion(limit)))
+    _check_complete(decoder)
+    return unpacked
+
+
+async def decoded_pieces(
+    decoder: Decoder | None, pieces: AsyncGenerator[bytes], limit: int
+) -> AsyncGenerator[bytes]:
+    """What the raw pieces stand for, a bounded piece at a time."""
+    expansion = Expansion(limit)
+    async with aclosing(pieces):
         async for piece in pieces:
-            *ends, rest = piece.split(b"\n")
-            for end in ends:
-                line += end
-                yield bytes(line) if len(line) <= LINE_BYTES else None
-                line.clear()
+            if decoder is None:
+                yield piece
+                continue
+            for unpacked in _unpacked(decoder, piece, expansion):
+                yield unpacked
+    if decoder is not None:
+        _check_complete(decoder)
+
+
+async def read_lines(pieces: AsyncGenerator[bytes]) -> AsyncGenerator[list[bytes | None]]:
+    """The lines that each piece completes; None for one that is longer than a line may be."""
+    line = bytearray()
+    async with aclosing(pieces):
+        async for piece in pieces:
+            first, *others = piece.split(b"\n")
             # Of a line that is too long no more is kept than tells that it is.
-            line += rest[: LINE_BYTES + 1 - len(line)] if len(line) <= LINE_BYTES else b""
+            line += first[: LINE_BYTES + 1 - len(line)]
+            if not others:
+                continue
+            rest = others.pop()
+            yield [_line(line), *(each if len(each) <= LINE_BYTES else None for each in others)]
+            line = bytearray(rest[: LINE_BYTES + 1])
+            # What was buffered, or unpacked from little, would otherwise keep everybody else waiting.
+            await asyncio.sleep(0)
     if line:
-        yield bytes(line) if len(line) <= LINE_BYTES else None
+        yield [_line(line)]
 
 
-async def _pieces(request: Request, limit: int) -> AsyncGenerator[bytes]:
-    declared = request.headers.get("content-length", "")
-    if declared.isdigit() and int(declared) > limit:
-        raise TooLarge(f"the body has {declared} bytes; at most {limit} are read")
+def _line(line: bytearray) -> bytes | None:
+    return bytes(line) if len(line) <= LINE_BYTES else None
+
+
+async def raw_pieces(request: Request, limit: int) -> AsyncGenerator[bytes]:
+    """What was sent, as it arrives: within the limit, and without a pause that is too long."""
+    _check_declared(request, limit)
     total = 0
-    async with aclosing(request.stream()) as stream:
-        async for piece in stream:
-            total += len(piece)
-            if total > limit:
-                raise TooLarge(f"the body has more than {limit} bytes")
+    more = True
+    while more:
+        piece, more = await _next_piece(request)
+        total += len(piece)
+        _check_total(total, limit)
+        if piece:
             yield piece
+
+
+async def _next_piece(request: Request) -> tuple[bytes, bool]:
+    """And whether there are more."""
+    try:
+        with Patience(STALL_SECONDS):
+            message = await request.receive()
+    except TimeoutError as error:
+        raise Stalled(f"nothing more of the body came within {STALL_SECONDS:g} seconds") from error
+    if message["type"] == "http.disconnect":
+        raise ClientDisconnect
+    return message.get("body", b""), message.get("more_body", False)
+
+
+def _check_declared(request: Request, limit: int) -> None:
+    declared = request.headers.get("content-length", "")
+    if declared.isascii() and declared.isdigit() and (len(declared) > 19 or int(declared) > limit):
+        raise TooLarge(f"the body has {declared} bytes; at most {limit} are read")
+
+
+def _check_total(total: int, limit: int) -> None:
+    if total > limit:
+        raise TooLarge(f"the body has more than {limit} bytes")
+
+
+def _unpacked(decoder: Decoder, piece: bytes, expansion: Expansion) -> Iterator[bytes]:
+    expansion.arrived += len(piece)
+    for unpacked in decoder.decode(piece):
+        expansion.add(len(unpacked))
+        yield unpacked
+
+
+def _check_complete(decoder: Decoder) -> None:
+    if not decoder.is_complete:
+        raise Malformed("the compressed body ends too early")

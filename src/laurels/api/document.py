@@ -12,8 +12,11 @@ from fastapi.openapi.utils import get_openapi
 from starlette.routing import compile_path
 
 from laurels.api import body
+from laurels.api.alike import PATH, make_alike
+from laurels.api.idempotency import KEY_BYTES
 from laurels.api.operation import BOARD, Body, Operation
 from laurels.api.problems import EXPLANATIONS, MEDIA_TYPE, Problem, type_of
+from laurels.boards.submission import ID_BYTES, MEMBER_BYTES, OPERATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -25,18 +28,46 @@ Schema = dict[str, Any]
 
 ABOUT: Final = """Leaderboards: scores come in, and are ranked by hour, day, week, month, year or all time.
 
-Send `Authorization: Bearer KEY`. Every error is `application/problem+json` (RFC 9457); its `type` leads to an
-explanation. Every answer has an `X-Request-Id`: yours, if you send one.
+Send `Authorization: Bearer KEY`, or a player's token. Every error is `application/problem+json` (RFC 9457);
+its `type` leads to an explanation. Every answer has an `X-Request-Id`: yours, if you send one.
 """
 TAGS: Final = {
     "boards": "What is ranked, and how.",
     "scores": "Scores on their way in.",
+    "matches": "Games whose players are rated.",
     "entries": "Who stands where.",
     "windows": "The periods that a board is ranked over.",
+    "snapshots": "Windows as they were, archived.",
+    "live": "What changes, as it changes.",
+    "leaders": "The same boards in the words of the Leaders service: a game is a project.",
+    "keys": "Who may come in: API keys, and the secrets of players and signatures.",
+    "members": "Who is ranked, over all boards of a project.",
+    "jobs": "What is done in the background. For keys of every project.",
     "health": "How the process is. These need no key.",
 }
+_TEXT: Final[Schema] = {"type": "string"}
+# What a stream of events consists of.
+EVENT: Final[Schema] = {
+    "type": "object",
+    "description": "One event of a stream. `data` is JSON, of the form that the operation describes.",
+    "properties": {
+        "id": {"type": "string", "description": "Sent as `Last-Event-ID`, the stream goes on behind it."},
+        "event": {"type": "string", "description": "Which kind of event it is."},
+        "data": {"type": "string"},
+        "retry": {"type": "integer", "description": "Milliseconds to wait before coming again."},
+    },
+}
+HEADER_SCHEMAS: Final[dict[str, Schema]] = {
+    "Idempotency-Key": {
+        "type": "string",
+        "pattern": "^[!-~]([ -~]*[!-~])?$",
+        "minLength": 1,
+        "maxLength": KEY_BYTES,
+        "examples": ["8e03978e-40d5-43e8-bc93-6894a57f9324"],
+    },
+}
 # Errors that every operation under a board has.
-COMMON: Final = (401, 403, 404, 422, 503)
+COMMON: Final = (401, 403, 404, 422, 429, 503)
 
 _SCORE: Final[Schema] = {
     "type": ["number", "string"],
@@ -46,7 +77,11 @@ _SCORE: Final[Schema] = {
 _NO_SCORE: Final[Schema] = {**_SCORE, "type": ["number", "string", "null"]}
 # What the fields of our values mean, wherever they stand; over what msgspec knows of their types.
 FIELDS: Final[dict[str, Schema]] = {
-    "member": {"description": "Who is ranked: 1 to 256 bytes of UTF-8, any characters."},
+    "member": {
+        "description": "Who is ranked: 1 to 256 bytes of UTF-8, any characters.",
+        "minLength": 1,
+        "maxLength": MEMBER_BYTES,
+    },
     "score": _SCORE,
     "previous_score": _NO_SCORE,
     "low": _SCORE,
@@ -63,24 +98,29 @@ FIELDS: Final[dict[str, Schema]] = {
     "change": {"description": "Ranks gained since the window before; null for who was not in it."},
     "metadata": {"description": "Belongs to the submission that set the entry; at most 4 KiB of JSON."},
     "applied": {"description": "Whether the entry changed."},
-    "id": {"description": "Sent again with the same id, a submission counts once."},
+    "id": {
+        "description": "Sent again with the same id, a submission counts once: 1 to 256 bytes of UTF-8.",
+        "minLength": 1,
+        "maxLength": ID_BYTES,
+    },
     "at": {"format": "date-time", "description": "When it was scored. Default: now."},
     "groups": {"description": "Dimensions of the board, such as country, and their values."},
-    "op": {"description": "best, last, first or sum, on a board with `allow_op`."},
+    "op": {
+        "description": "best, last, first or sum, on a board with `allow_op`.",
+        "enum": [*OPERATIONS, None],
+    },
     "starts_at": {"format": "date-time"},
     "ends_at": {"format": "date-time", "description": "The window ends right before; null if it never does."},
     "next_reset_at": {"format": "date-time", "description": "When the current window ends."},
+    "taken_for": {"format": "date-time", "description": "The moment that the snapshot is a picture of."},
+    "taken_at": {"format": "date-time", "description": "When the snapshot was made."},
+    "kept": {"description": "How many of the window's entries are archived."},
+    "source": {"description": "What tells it: the live window, its snapshot, or the journal, recounted."},
     "next": {"description": "The `cursor` to what follows."},
     "previous": {"description": "The `cursor` to what comes before."},
     "absent": {"description": "Those who have no entry."},
     "index": {"description": "Its place in the batch, from 0."},
     "rejected_total": {"description": "How many were rejected, when they are more than are listed."},
-}
-PATH: Final[dict[str, Schema]] = {
-    "project": {"description": "A tenant.", "examples": ["acme"]},
-    "board": {"description": "A ranking of the project.", "examples": ["arcade"]},
-    "member": {"description": "Percent-encoded; a slash is `%2F`.", "examples": ["ada"]},
-    "p": {"description": "A share from 0 to 1.", "examples": [0.9]},
 }
 
 
@@ -105,19 +145,24 @@ def make_document(routes: Sequence[BaseRoute], operations: Iterable[Operation]) 
     )
     operations = list(operations)
     schemas: Schema = document["components"]["schemas"]
-    schemas.update(_components(operations))
+    schemas.update(_components(operations), Event=EVENT)
     document["components"]["securitySchemes"] = {
-        "key": {"type": "http", "scheme": "bearer", "description": "A key of the project, or of every one."}
+        "key": {
+            "type": "http",
+            "scheme": "bearer",
+            "description": "A key of the project, or of every one; or a player's token.",
+        }
     }
     document["security"] = [{"key": []}]
     for path, methods in document["paths"].items():
-        if not path.startswith("/v1/"):
+        if not path.startswith(("/v1/", "/leaders/")):
             for described in methods.values():
                 described["security"] = []
     for operation in operations:
         path = compile_path(BOARD + operation.path)[1]
         document["paths"].setdefault(path, {})[operation.method.lower()] = _described(operation)
     document["paths"] = dict(sorted(document["paths"].items(), key=_place))
+    make_alike(document, _problem_answer)
     return document
 
 
@@ -132,7 +177,7 @@ def _components(operations: Iterable[Operation]) -> Schema:
         if "description" in schema:
             schema["description"] = cleandoc(schema["description"]).partition("\n\n")[0]
         for name, about in FIELDS.items():
-            if name in schema.get("properties", {}):
+            if "description" not in schema.get("properties", {}).get(name, {"description": ""}):
                 schema["properties"][name] = _told(schema["properties"][name], about)
     return components
 
@@ -164,7 +209,7 @@ def _described(operation: Operation) -> Schema:
         "operationId": operation.endpoint.__name__,
         "parameters": [
             *_path_parameters(operation),
-            *_query_parameters(operation),
+            *query_parameters(operation.parameters),
             *_header_parameters(operation),
         ],
         "responses": _answers(operation),
@@ -176,15 +221,13 @@ def _described(operation: Operation) -> Schema:
 
 def _path_parameters(operation: Operation) -> Iterable[Schema]:
     for name in re.findall(r"{(\w+):", BOARD + operation.path):
-        about = PATH[name]
-        schema = {"type": "number", "minimum": 0, "maximum": 1} if name == "p" else {"type": "string"}
-        described = {"name": name, "in": "path", "required": True, "description": about["description"]}
-        yield {**described, "schema": {**schema, "examples": about["examples"]}}
+        yield {"name": name, "in": "path", "required": True, **PATH[name]}
 
 
-def _query_parameters(operation: Operation) -> Iterable[Schema]:
-    _, components = msgspec.json.schema_components([operation.parameters])
-    for name, schema in components[operation.parameters.__name__]["properties"].items():
+def query_parameters(kind: type[msgspec.Struct]) -> Iterable[Schema]:
+    """How the fields of `kind` look in a query."""
+    _, components = msgspec.json.schema_components([kind])
+    for name, schema in components[kind.__name__]["properties"].items():
         description = schema.pop("description")
         choices = schema.pop("anyOf", None)
         if choices:  # a parameter is left out, never null
@@ -195,7 +238,7 @@ def _query_parameters(operation: Operation) -> Iterable[Schema]:
 
 def _header_parameters(operation: Operation) -> Iterable[Schema]:
     for name, about in operation.documented.get("headers", {}).items():
-        yield {"name": name, "in": "header", "description": about, "schema": {"type": "string"}}
+        yield {"name": name, "in": "header", "description": about, "schema": HEADER_SCHEMAS.get(name, _TEXT)}
 
 
 def _content(sent: Body) -> Schema:
@@ -203,7 +246,7 @@ def _content(sent: Body) -> Schema:
     content: Schema = {body.JSON: {"schema": schema, "example": sent.example}}
     if body.LINES in sent.media_types:
         content[body.LINES] = {
-            "schema": {"type": "string", "description": "One submission a line."},
+            "schema": {"description": "Text: one submission a line, each judged by itself."},
             "example": sent.lines,
         }
     return content
@@ -222,6 +265,9 @@ def _answers(operation: Operation) -> Schema:
         answers = {"200": {"description": "The answer.", "content": {body.JSON: content}}}
         if operation.method == "GET":
             answers["304"] = {"description": "What `If-None-Match` names is still the same."}
+    if "events" in documented:
+        content = {"schema": {"$ref": "#/components/schemas/Event"}, "example": documented["events"]}
+        answers = {"200": {"description": "Events.", "content": {"text/event-stream": content}}}
     problems = {*COMMON, *documented.get("problems", ())}
     return answers | {str(status): _problem_answer(status) for status in sorted(problems)}
 

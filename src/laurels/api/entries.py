@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from laurels.api import body
 from laurels.api.answers import answer, cached_answer
+from laurels.api.durability import DOCUMENTED, durability_of
 from laurels.api.operation import Body, Operations
 from laurels.api.parameters import AroundParameters, NoParameters, PageParameters, WindowParameters
 from laurels.boards.answers import Among, Page, Standing
@@ -114,14 +115,14 @@ async def read_standing(call: Call, asked: WindowParameters) -> Response:
     return await cached_answer(call, await call.laurels.standing(call.board, _member(call), **asked.where()))
 
 
-@operations.add("DELETE", "/entries/{member:member}", "admin")
+@operations.add("DELETE", "/entries/{member:member}", "admin", headers=DOCUMENTED)
 async def remove_member(call: Call, _: NoParameters) -> Response:
     """Remove a member.
 
     Out of every live window and group of the board.
     """
     member = _member(call)
-    if not await call.laurels.remove(call.board, member):
+    if not await call.laurels.remove(call.board, member, durability=durability_of(call.request)):
         raise NotFound(f"{call.board}: {member!r} has no entry in any window")
     return Response(status_code=204)
 

@@ -5,17 +5,18 @@ An ASGI middleware around everything else. What escapes the handlers of errors e
 
 from __future__ import annotations
 
+import logging
 import re
 import time
+from secrets import token_hex
 from typing import TYPE_CHECKING, Final
-from uuid import uuid4
 
 import structlog
-from starlette.datastructures import MutableHeaders
 from starlette.requests import ClientDisconnect
 
 from laurels.api.parameters import path_as_sent
 from laurels.api.problems import answer_to
+from laurels.logs import REQUEST
 from laurels.metrics import count_request
 
 if TYPE_CHECKING:
@@ -28,14 +29,16 @@ UNMATCHED: Final = "unmatched"
 # Asked every few seconds by machines.
 QUIET: Final = frozenset({"/healthz", "/readyz", "/metrics"})
 
-HEADERS: Final = {
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
-    "Cache-Control": "no-store",
-}
+# Unless the answer has its own. As ASGI has them: in small letters, in bytes.
+HEADERS: Final = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"cache-control", b"no-store"),
+)
 
 log = structlog.get_logger("laurels.access")
+_access = logging.getLogger("laurels.access")
 
 
 class Envelope:
@@ -43,9 +46,6 @@ class Envelope:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
         request_id = _request_id(scope)
         method: str = scope["method"]
         scope = {
@@ -53,7 +53,7 @@ class Envelope:
             "path": path_as_sent(scope),
             # HEAD is answered like GET; the server leaves the body out.
             "method": "GET" if method == "HEAD" else method,
-            "state": {**scope.get("state", {}), "request_id": request_id},
+            "state": {**scope.get("state", {}), "request_id": request_id, "is_head": method == "HEAD"},
         }
         started = time.perf_counter()
         status = 0
@@ -62,23 +62,33 @@ class Envelope:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                headers = MutableHeaders(scope=message)
-                for name, value in HEADERS.items():
-                    headers.setdefault(name, value)
-                headers["X-Request-Id"] = request_id
+                message["headers"] = _headers(message, request_id, scope["state"].get("rate_limit"))
             await send(message)
 
-        with structlog.contextvars.bound_contextvars(request_id=request_id):
-            try:
-                await self.app(scope, receive, send_enveloped)
-            except ClientDisconnect:
-                status = status or CLIENT_LEFT
-            except Exception as error:
-                if status:  # too late for another answer; the server cuts the connection
-                    raise
-                await answer_to(scope, error)(scope, receive, send_enveloped)
-            finally:
-                _record(scope, method, status or 500, time.perf_counter() - started)
+        about = REQUEST.set(request_id)
+        try:
+            await self.app(scope, receive, send_enveloped)
+        except ClientDisconnect:
+            status = status or CLIENT_LEFT
+        except Exception as error:
+            if status:  # too late for another answer; the server cuts the connection
+                raise
+            await answer_to(scope, error)(scope, receive, send_enveloped)
+        finally:
+            _record(scope, method, status or 500, time.perf_counter() - started)
+            REQUEST.reset(about)
+
+
+def _headers(
+    message: Message, request_id: str, rate_limit: dict[str, str] | None
+) -> list[tuple[bytes, bytes]]:
+    headers = list(message.get("headers", ()))
+    names = {name for name, _ in headers}
+    headers += [header for header in HEADERS if header[0] not in names]
+    headers.append((b"x-request-id", request_id.encode("latin-1")))
+    for name, value in (rate_limit or {}).items():
+        headers.append((name.lower().encode("latin-1"), value.encode("latin-1")))
+    return headers
 
 
 def _request_id(scope: Scope) -> str:
@@ -86,14 +96,17 @@ def _request_id(scope: Scope) -> str:
     for name, value in scope["headers"]:
         if name == b"x-request-id" and REQUEST_ID.fullmatch(value):
             return value.decode("ascii")
-    return uuid4().hex
+    return token_hex(16)
 
 
 def _record(scope: Scope, method: str, status: int, seconds: float) -> None:
     route = getattr(scope.get("route"), "path_format", UNMATCHED)
     count_request(method, route, status, seconds)
-    write = log.debug if route in QUIET else log.info
-    write(
+    level = logging.DEBUG if route in QUIET else logging.INFO
+    if not _access.isEnabledFor(level):
+        return
+    log.log(
+        level,
         "request",
         method=method,
         path=scope["path"],

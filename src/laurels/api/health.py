@@ -2,19 +2,24 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Final, Literal
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import structlog
 from fastapi import APIRouter, Request, Response
+from fastapi.responses import PlainTextResponse
 from pydantic import BaseModel
 
 from laurels import metrics
+from laurels.api.auth import identify
 from laurels.api.document import own_name, problem_answers
 from laurels.api.problems import NotReady
+from laurels.archive.keys import EVERY_PROJECT
 from laurels.archive.migrate import current_revision, expected_revision
 from laurels.errors import LaurelsError
 
 if TYPE_CHECKING:
+    from laurels.api.limiter import Limiter
     from laurels.laurels import Laurels
 
 # Longer than a healthy store ever takes, shorter than an orchestrator waits.
@@ -33,16 +38,32 @@ class Health(BaseModel):
 class Readiness(BaseModel):
     status: Literal["ready"] = "ready"
     checks: dict[str, State]
+    warnings: list[str]
+    """What does not keep the process from answering, but somebody should look at."""
 
 
-@router.get("/healthz", summary="Whether the process lives")
+def _shown(example: object, media_type: str = "application/json") -> dict[int | str, dict[str, Any]]:
+    return {200: {"content": {media_type: {"example": example}}}}
+
+
+_READY = {"status": "ready", "checks": dict.fromkeys(("valkey", "functions", "postgres", "migrations"), "ok")}
+
+
+@router.get("/healthz", summary="Whether the process lives", responses=_shown({"status": "ok"}))
 async def read_health() -> Health:
     return Health()
 
 
-@router.get("/readyz", summary="Whether the process can answer", responses=problem_answers(503))
+@router.get(
+    "/readyz",
+    summary="Whether the process can answer",
+    responses=_shown({**_READY, "warnings": []}) | problem_answers(503),
+)
 async def read_readiness(request: Request) -> Readiness:
-    """Both stores answer, Valkey has this version's functions, PostgreSQL this version's tables."""
+    """Both stores answer, Valkey has this version's functions, PostgreSQL this version's tables.
+
+    `warnings` tells when the archive of submissions falls behind.
+    """
     laurels: Laurels = request.app.state.laurels
 
     async def has_valkey() -> bool:
@@ -71,12 +92,55 @@ async def read_readiness(request: Request) -> Readiness:
     failed = [f"{name} is {state}" for name, state in found.items() if state != "ok"]
     if failed:
         raise NotReady(", ".join(failed), {**found})
-    return Readiness(checks=found)
+    return Readiness(checks=found, warnings=await _warnings(laurels))
 
 
-@router.get("/metrics", summary="Metrics for Prometheus", response_class=Response)
-async def read_metrics() -> Response:
+@router.get(
+    "/metrics",
+    summary="Metrics for Prometheus",
+    response_class=PlainTextResponse,
+    responses=_shown("laurels_http_requests_total 1.0", "text/plain") | problem_answers(401, 403, 429),
+)
+async def read_metrics(request: Request) -> Response:
+    """Open to this machine, and to everybody with the setting `metrics_public`.
+
+    Else it takes a key with the scope `read` for every project.
+    """
+    laurels: Laurels = request.app.state.laurels
+    limiter: Limiter = request.app.state.limiter
+    if not (laurels.settings.metrics_public or limiter.addresses.is_local(request)):
+        (await identify(request)).holder.check(EVERY_PROJECT, "read")
+    await _warnings(laurels)  # for the metrics of the journal
+    await _note_jobs(laurels)
     return Response(metrics.render(), media_type=metrics.CONTENT_TYPE)
+
+
+async def _note_jobs(laurels: "Laurels") -> None:
+    """As PostgreSQL knows them; without it, as they were."""
+    with suppress(LaurelsError, TimeoutError):
+        async with asyncio.timeout(CHECK_SECONDS):
+            found = await laurels.jobs()
+        noted = metrics.Jobs()
+        for state in (job.state for job in found):
+            noted.add(
+                state.name,
+                succeeded=state.succeeded,
+                failed=state.failed,
+                seconds=state.seconds,
+                last_success=state.last_succeeded.timestamp() if state.last_succeeded else None,
+            )
+        metrics.note_jobs(noted)
+
+
+async def _warnings(laurels: "Laurels") -> list[str]:
+    """About the journal, which workers archive; this process may not be one."""
+    try:
+        async with asyncio.timeout(CHECK_SECONDS):
+            backlog = await laurels.drain.journals.recent_backlog()
+    except (LaurelsError, TimeoutError) as error:
+        log.warning("the journal cannot be looked at", detail=str(error) or "no answer in time")
+        return ["the journal cannot be looked at"]
+    return backlog.alarms(laurels.settings.journal_alarm_bytes)
 
 
 async def _state(name: str, check: Callable[[], Awaitable[bool]]) -> State:

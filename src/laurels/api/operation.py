@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Match, Route
@@ -28,6 +29,26 @@ BOARD = "/v1/projects/{project:segment}/boards/{board:segment}"
 
 Parameters = TypeVar("Parameters", bound="msgspec.Struct")
 Endpoint = Callable[[Call, Parameters], Awaitable[Response]]
+
+
+class ThinHeaders(Headers):
+    """Found by their names, not by looking through them all each time; as ASGI has them, in small letters."""
+
+    def __init__(self, raw: list[tuple[bytes, bytes]]) -> None:
+        super().__init__(raw=raw)
+        self._first = dict(reversed(raw))
+
+    def __getitem__(self, key: str) -> str:
+        return self._first[key.lower().encode("latin-1")].decode("latin-1")
+
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, str) and key.lower().encode("latin-1") in self._first
+
+
+class ThinRequest(Request):
+    def __init__(self, scope: AsgiScope, receive: Receive) -> None:
+        super().__init__(scope, receive)
+        self._headers = ThinHeaders(scope["headers"])
 
 
 class ThinRoute(Route):
@@ -53,8 +74,12 @@ class Documented(TypedDict, total=False):
     body: Body
     answer: type[msgspec.Struct]
     example: Any
+    events: str
+    """Of one that answers with server-sent events: an example."""
     headers: dict[str, str]
     """Request headers with a meaning of their own, and what it is."""
+    most_bytes: int
+    """Of one that submits scores: how long its body may be. It takes players, and submits for them alone."""
     problems: tuple[int, ...]
     """Statuses of the errors that are its own, beside those that every operation has."""
 
@@ -72,10 +97,16 @@ class Operation:
     documented: Documented
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
-        request = Request(scope, receive)
-        call = await admit(request, self.scope)
+        request = ThinRequest(scope, receive)
+        call = await self._admitted(request)
         response = await self.endpoint(call, query(request, self.parameters))
         await response(scope, receive, send)
+
+    async def _admitted(self, request: Request) -> Call:
+        if "most_bytes" not in self.documented:
+            return await admit(request, self.scope)
+        most_bytes = self.documented["most_bytes"]
+        return await admit(request, self.scope, takes_players=True, most_bytes=most_bytes)
 
     def route(self) -> ThinRoute:
         return ThinRoute(BOARD + self.path, self, methods=[self.method])

@@ -18,6 +18,7 @@ from laurels.api.problems import in_our_words
 from laurels.boards.definition import NAME_PATTERN
 from laurels.boards.ranks import AROUND_LIMIT, BUCKET_LIMIT, PAGE_LIMIT
 from laurels.errors import InvalidInput
+from laurels.history.trail import LIMIT as HISTORY_LIMIT
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -85,30 +86,62 @@ class WindowsParameters(Struct, forbid_unknown_fields=True):
     limit: Annotated[int, Meta(ge=1, le=1000, description="How many windows, at most.")] = 100
 
 
+class HistoryParameters(Struct, forbid_unknown_fields=True):
+    period: Annotated[str | None, Meta(description="A window by its name. Default: the board's first.")] = (
+        None
+    )
+    group: Annotated[str | None, Meta(description="Ranked within a group. Default: everybody.")] = None
+    limit: Annotated[int, Meta(ge=1, le=HISTORY_LIMIT, description="How many windows, at most.")] = 30
+    cursor: Annotated[str | None, Meta(description="`next` of the answer before.")] = None
+
+
+class SnapshotsParameters(Struct, forbid_unknown_fields=True):
+    period: Annotated[str | None, Meta(description="Only of the windows of this name.")] = None
+    group: Annotated[
+        str | None, Meta(description="Only of this group; empty for the whole board. Default: of all.")
+    ] = None
+    limit: Annotated[int, Meta(ge=1, le=PAGE_LIMIT, description="How many snapshots, at most.")] = 100
+    cursor: Annotated[str | None, Meta(description="`next` of the answer before.")] = None
+
+
+class SnapshotParameters(Struct, forbid_unknown_fields=True):
+    limit: Annotated[int, Meta(ge=1, le=PAGE_LIMIT, description="How many entries.")] = 100
+    cursor: Annotated[str | None, Meta(description="`next` of the answer before.")] = None
+
+
 def query(request: Request, kind: type[Parameters]) -> Parameters:
     """The query parameters; one that is unknown, given twice or wrong is refused."""
     sent: bytes = request.scope["query_string"]
-    if not sent:
-        return kind()
-    given = _pairs(sent)
+    return parse_pairs(sent, kind) if sent else kind()
+
+
+def parse_pairs(sent: bytes, kind: type[Parameters], what: str = "the query") -> Parameters:
+    """What `name=value&…` says, in a query or in a form."""
+    given = _pairs(sent, what)
     names = kind.__struct_encode_fields__
     for name in given:
         if name not in names:
             has = f"it has {', '.join(names)}" if names else "it has none"
             raise InvalidInput.at(name, f"is not a parameter of this route; {has}")
     try:
-        return msgspec.convert(given, kind, strict=False)
+        found = msgspec.convert(given, kind, strict=False)
     except msgspec.ValidationError as error:
-        found = in_our_words(error)
-        detail = re.sub(r"not a string$", f"not {given[found.field]!r}", found.detail)
-        raise InvalidInput.at(found.field, detail) from error
+        wrong = in_our_words(error)
+        told = f"not {given.get(wrong.field)!r}"
+        detail = re.sub(r"not a string$", lambda _: told, wrong.detail)
+        raise InvalidInput.at(wrong.field, detail) from error
+    for name, field in zip(names, kind.__struct_fields__, strict=True):
+        # A parameter is left out, never null.
+        if name in given and getattr(found, field) is None:
+            raise InvalidInput.at(name, f"must not be {given[name]!r}: leave it out")
+    return found
 
 
-def _pairs(sent: bytes) -> dict[str, str]:
+def _pairs(sent: bytes, what: str) -> dict[str, str]:
     try:
         pairs = parse_qsl(sent.decode(), keep_blank_values=True, errors="strict")
     except ValueError as error:
-        raise InvalidInput("the query is not percent-encoded UTF-8") from error
+        raise InvalidInput(f"{what} is not percent-encoded UTF-8") from error
     given = dict(pairs)
     for name in given if len(given) < len(pairs) else ():
         if sum(name == other for other, _ in pairs) > 1:

@@ -17,13 +17,17 @@ from starlette.responses import Response
 from starlette.routing import Match, Route
 
 from laurels.errors import (
+    BadSignature,
     Conflict,
     FieldError,
     Forbidden,
+    InFlight,
     InvalidInput,
+    KeyReused,
     LaurelsError,
     NotFound,
     OutcomeUnknown,
+    RateLimited,
     StaleCursor,
     Unauthorized,
     Unavailable,
@@ -57,6 +61,12 @@ class MethodNotAllowed(LaurelsError):
         self.allowed = allowed
 
 
+class Stalled(LaurelsError):
+    status = 408
+    kind = "stalled"
+    title = "The body did not arrive in time"
+
+
 class TooLarge(LaurelsError):
     status = 413
     kind = "too-large"
@@ -67,6 +77,15 @@ class UnsupportedMediaType(LaurelsError):
     status = 415
     kind = "unsupported-media-type"
     title = "The body's media type is not understood"
+
+
+class UnsupportedEncoding(UnsupportedMediaType):
+    kind = "unsupported-encoding"
+    title = "The body's encoding is not understood"
+
+    def __init__(self, detail: str, accepted: Sequence[str]) -> None:
+        super().__init__(detail)
+        self.accepted = accepted
 
 
 class Internal(LaurelsError):
@@ -84,16 +103,25 @@ class NotReady(Unavailable):
 
 
 EXPLANATIONS: Final[dict[type[LaurelsError], str]] = {
-    Malformed: "The body is not what its media type says: not JSON, not UTF-8, or nested too deeply.",
+    Malformed: "The body is not what its media type and encoding say: not JSON, not UTF-8, nested too "
+    "deeply, damaged, or cut short.",
     Unauthorized: "Send `Authorization: Bearer KEY` with a key that is in force.",
+    BadSignature: "A signature is missing where one is required, or is not good; `detail` says how to sign. "
+    "Sign every request anew, a repeated one too.",
     Forbidden: "The key is in force, but for another project, or without the scope that this needs.",
     NotFound: "There is no such route, board, window or member; or what was asked for is no longer kept.",
     MethodNotAllowed: "The route exists, but not with this method; `Allow` lists those that it has.",
+    Stalled: "The next piece of the body took longer than 30 seconds. Send it again.",
     Conflict: "The change contradicts what the board already holds; `detail` says what to do instead.",
-    TooLarge: "A body has at most 1 MiB; a batch at most 64 MiB.",
-    UnsupportedMediaType: "Send `Content-Type: application/json`; a batch may be `application/x-ndjson`.",
+    InFlight: "A request with this `Idempotency-Key` is under way. Try again after `Retry-After` seconds.",
+    TooLarge: "A body has at most 1 MiB; a batch at most 64 MiB: as it is sent, and once it is decompressed.",
+    UnsupportedMediaType: "Send `Content-Type: application/json`, in UTF-8; a batch may be "
+    "`application/x-ndjson`.",
+    UnsupportedEncoding: "Send the body as it is, or with `Content-Encoding: gzip` or `zstd`.",
     InvalidInput: "A value is wrong; `errors` names each field, and why.",
+    KeyReused: "An `Idempotency-Key` stands for one request: same method, path and body. Choose another.",
     StaleCursor: "The cursor belongs to another board, window or definition: begin again without it.",
+    RateLimited: "Go on after `Retry-After` seconds; `RateLimit-Policy` says how much is allowed.",
     Internal: "An error on our side. The log has it under the answer's `request_id`.",
     Unavailable: "A store does not answer; nothing was changed. Try again after `Retry-After` seconds.",
     OutcomeUnknown: "A store stopped answering mid-call, so the change may or may not have been made. "
@@ -106,6 +134,7 @@ class Problem(msgspec.Struct, omit_defaults=True):
     """What went wrong (RFC 9457). `type` is where it is explained, `instance` the path that was asked.
 
     `retry_with`: where the outcome is unknown, the id under which the submission can safely be sent again.
+    `accepted`: how many submissions of a batch counted before it broke off.
     """
 
     type: str
@@ -116,6 +145,7 @@ class Problem(msgspec.Struct, omit_defaults=True):
     request_id: str
     errors: tuple[FieldError, ...] = ()
     retry_with: str | None = None
+    accepted: int | None = None
     checks: dict[str, str] | None = None
 
 
@@ -140,6 +170,7 @@ def answer_to(scope: Scope, error: Exception) -> Response:
         request_id=scope["state"]["request_id"],
         errors=problem.fields if isinstance(problem, InvalidInput) else (),
         retry_with=problem.retry_with if isinstance(problem, OutcomeUnknown) else None,
+        accepted=scope["state"].get("accepted"),
         checks=problem.checks if isinstance(problem, NotReady) else None,
     )
     return Response(
@@ -205,13 +236,19 @@ def _told(problem: LaurelsError) -> str:
 
 
 def _headers(problem: LaurelsError) -> dict[str, str]:
-    if isinstance(problem, MethodNotAllowed):
-        return {"Allow": ", ".join(problem.allowed)}
-    if problem.status == 401:
-        return {"WWW-Authenticate": 'Bearer realm="laurels"'}
-    if isinstance(problem, Unavailable):
-        return {"Retry-After": str(RETRY_SECONDS)}
-    return {}
+    match problem:
+        case MethodNotAllowed():
+            return {"Allow": ", ".join(problem.allowed)}
+        case UnsupportedEncoding():
+            return {"Accept-Encoding": ", ".join(problem.accepted)}
+        case Stalled():
+            return {"Connection": "close"}
+        case RateLimited():
+            return {"Retry-After": str(problem.retry_after)}
+        case Unavailable() | InFlight():
+            return {"Retry-After": str(RETRY_SECONDS)}
+        case _:
+            return {"WWW-Authenticate": 'Bearer realm="laurels"'} if problem.status == 401 else {}
 
 
 def _allowed(scope: Scope) -> list[str]:

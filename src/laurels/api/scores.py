@@ -3,35 +3,47 @@
 from __future__ import annotations
 
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 
-from laurels.api import body
+from laurels.api import body, signatures
 from laurels.api.answers import answer
+from laurels.api.durability import DOCUMENTED, durability_of
+from laurels.api.idempotency import Fingerprint, claim, key_of, replayed
 from laurels.api.operation import Body, Operations
+from laurels.api.players import decode_submission
 from laurels.api.problems import Malformed
 from laurels.boards.submission import Rejected, Submission, Submitted
-from laurels.errors import InvalidInput
+from laurels.errors import Forbidden, InvalidInput, LaurelsError, OutcomeUnknown
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator
+    from collections.abc import AsyncGenerator, Iterable
 
-    from starlette.requests import Request
     from starlette.responses import Response
 
     from laurels.api.auth import Call
     from laurels.api.parameters import NoParameters
+    from laurels.valkey.messages import Durability
 
 # What of a batch is on its way to the engine at once.
 CHUNK_SUBMISSIONS: Final = 2000
 CHUNK_BYTES: Final = 2**20
 # A body of nothing but line ends must not become an answer of gigabytes.
 MOST_LISTED: Final = 10_000
+# What of an answer's rejections is kept for a repetition.
+MOST_KEPT: Final = 100
+KEPT_BYTES: Final = 2**14
+
+Given: TypeAlias = "tuple[int, bytes | None]"
+SIGNED: Final = {
+    signatures.TIMESTAMP: "Of a signed request: the time, in unix seconds.",
+    signatures.NONCE: "Of a signed request: 8 to 128 visible ASCII characters, never used before.",
+    signatures.SIGNATURE: "`v1=` and the hex of HMAC-SHA256 over TIMESTAMP.NONCE.BODY.",
+}
 
 operations = Operations("scores")
 
-_submission = msgspec.json.Decoder(Submission)
 _elements = msgspec.json.Decoder(list[msgspec.Raw])
 
 EXAMPLE: Final = {
@@ -67,8 +79,14 @@ class BatchAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
         "applied": True,
         "id": "~YmTlp2hAyYd2xkGXiXXz1A.0",
     },
-    headers={"Idempotency-Key": "Another way to give the `id`."},
-    problems=(400, 413, 415),
+    headers={
+        **SIGNED,
+        **DOCUMENTED,
+        "Idempotency-Key": "Another way to give the `id`; it stands for this request alone. Sent again, the "
+        "request gets the same answer, with `Idempotency-Replayed: true`.",
+    },
+    most_bytes=body.BODY_BYTES,
+    problems=(400, 408, 409, 413, 415),
 )
 async def submit(call: Call, _: NoParameters) -> Response:
     """Submit a score.
@@ -77,22 +95,40 @@ async def submit(call: Call, _: NoParameters) -> Response:
     or when the id was seen before; then the entry's present values come back. Ids are remembered for at least
     24 hours.
     """
-    given = await body.read_json(call.request, _submission)
-    if key := _idempotency_key(call.request):
+    key = key_of(call.request)
+    if key is None:
+        body.media_type(call.request, body.JSON)
+        return await _submit(call, decode_submission(await body.read(call.request), call.holder.player))
+    body.media_type(call.request, body.JSON)
+    decoder = body.decoder_of(call.request)
+    raw = await body.read_raw(call.request)
+    fingerprint = Fingerprint(call)
+    fingerprint.add(raw)
+    durability = durability_of(call.request)
+    async with claim(call, key, fingerprint) as claimed:
+        if claimed.is_done:
+            await call.laurels.confirm(call.board, durability)
+            return replayed(claimed)
+        given = decode_submission(body.decompressed(decoder, raw), call.holder.player)
         if given.id not in (None, key):
             raise InvalidInput.at("id", "is not the id that the header Idempotency-Key gives")
         given.id = key
-    submitted = await call.laurels.submit(
-        call.board,
-        given.member,
-        given.score,
-        at=given.at,
-        groups=given.groups,
-        id=given.id,
-        op=given.op,
-        metadata=given.metadata,
-    )
-    return await answer(call, submitted)
+        response = await _submit(call, given)
+        claimed.answer = bytes(response.body)
+        return response
+
+
+async def _submit(call: Call, given: Submission) -> Response:
+    durability = durability_of(call.request)
+    player, given_id = call.holder.player, given.id
+    if player is None or given_id is None:
+        return await answer(call, await call.laurels.send(call.board, given, durability))
+    given.id = player.own_id(given_id)
+    try:
+        submitted = await call.laurels.send(call.board, given, durability)
+    except OutcomeUnknown as error:
+        raise OutcomeUnknown(error.detail, given_id) from error
+    return await answer(call, msgspec.structs.replace(submitted, id=given_id))
 
 
 @operations.add(
@@ -107,8 +143,14 @@ async def submit(call: Call, _: NoParameters) -> Response:
     ),
     answer=BatchAnswer,
     example={"accepted": 1, "rejected": [{"index": 1, "detail": "score: must be a number, not a string"}]},
-    headers={"Idempotency-Key": "Gives each submission without an `id` of its own the id `KEY.INDEX`."},
-    problems=(400, 413, 415),
+    headers={
+        **SIGNED,
+        **DOCUMENTED,
+        "Idempotency-Key": "Gives each submission without an `id` of its own the id `KEY.INDEX`; it stands "
+        "for this batch alone. Sent again, the batch gets the same answer, and `Idempotency-Replayed: true`.",
+    },
+    most_bytes=body.BATCH_BYTES,
+    problems=(400, 408, 409, 413, 415),
 )
 async def submit_batch(call: Call, _: NoParameters) -> Response:
     """Submit many scores.
@@ -116,70 +158,119 @@ async def submit_batch(call: Call, _: NoParameters) -> Response:
     A JSON array; or lines of JSON, which are read and applied as they arrive. A bad one harms no other. Empty
     lines are skipped, but the index counts them. The first 10,000 that are rejected are listed; if there are
     more, `rejected_total` says how many.
+
+    A batch that breaks off (damaged, too large, too slow) is a problem; its `accepted` says how many counted.
     """
     await call.laurels.definition(call.board)  # before anything is read: there is such a board
     is_lines = body.media_type(call.request, body.JSON, body.LINES) == body.LINES
-    batch = _Batch(call, _idempotency_key(call.request))
-    async with aclosing(_lines(call.request) if is_lines else _array(call.request)) as given:
-        return await answer(call, await batch.submit(given))
+    decoder = body.decoder_of(call.request)
+    key = key_of(call.request)
+    raw = body.raw_pieces(call.request, body.BATCH_BYTES)
+    if key is None:
+        pieces = body.decoded_pieces(decoder, raw, body.BATCH_BYTES)
+        return await answer(call, await _Batch(call).submit(_given(pieces, is_lines=is_lines)))
+    async with claim(call, key) as claimed:
+        fingerprint = Fingerprint(call)
+        raw = fingerprint.of(raw)
+        if claimed.is_done:
+            async for _piece in raw:
+                pass
+            claimed.fingerprint = str(fingerprint)
+            await call.laurels.confirm(call.board, durability_of(call.request))
+            return replayed(claimed)
+        pieces = body.decoded_pieces(decoder, raw, body.BATCH_BYTES)
+        result = await _Batch(call, key).submit(_given(pieces, is_lines=is_lines))
+        claimed.fingerprint = str(fingerprint)
+        claimed.answer = msgspec.json.encode(_kept(result))
+        return await answer(call, result)
 
 
-async def _array(request: Request) -> AsyncGenerator[tuple[int, bytes | None]]:
-    for index, element in enumerate(body.decode(await body.read(request, body.BATCH_BYTES), _elements)):
-        yield index, bytes(element)
+def _kept(result: BatchAnswer) -> BatchAnswer:
+    """As much of the answer as is kept for a repetition."""
+    total = result.rejected_total or len(result.rejected)
+    size = 0
+    for count, rejected in enumerate(result.rejected):
+        size += len(rejected.detail) * 4
+        if size > KEPT_BYTES or count >= MOST_KEPT:
+            return BatchAnswer(result.accepted, result.rejected[:count], total)
+    return result
 
 
-async def _lines(request: Request) -> AsyncGenerator[tuple[int, bytes | None]]:
+async def _given(pieces: AsyncGenerator[bytes], *, is_lines: bool) -> AsyncGenerator[Iterable[Given]]:
+    """Each submission as it was sent, with its index: those that are there so far, and on."""
+    if not is_lines:
+        async with aclosing(pieces):
+            whole = b"".join([piece async for piece in pieces])
+        yield ((index, bytes(element)) for index, element in enumerate(body.decode(whole, _elements)))
+        return
     index = 0
-    async with aclosing(body.read_lines(request)) as lines:
-        async for line in lines:
-            if line is None or line.strip():
-                yield index, line
-            index += 1
+    async with aclosing(body.read_lines(pieces)) as some:
+        async for lines in some:
+            yield [
+                (place, line)
+                for place, line in enumerate(lines, index)
+                if line is None or (not line.isspace() and line)
+            ]
+            index += len(lines)
 
 
 class _Batch:
     """Submissions on their way, a chunk at a time, and what became of them."""
 
-    def __init__(self, call: Call, key: str | None) -> None:
+    def __init__(self, call: Call, key: str | None = None) -> None:
         self._call = call
         self._key = key
+        self._durability: Durability | None = durability_of(call.request)
         self._accepted = 0
         self._rejected: list[Rejected] = []
         self._rejected_total = 0
         self._chunk: list[Submission] = []
         self._indexes: list[int] = []
 
-    async def submit(self, given: AsyncIterator[tuple[int, bytes | None]]) -> BatchAnswer:
-        size = 0
-        async for index, encoded in given:
-            try:
-                submission = self._decoded(index, encoded)
-            except (InvalidInput, Malformed) as error:
-                self._reject(index, error.detail)
-                continue
-            self._chunk.append(submission)
-            self._indexes.append(index)
-            size += len(encoded or b"")
-            if len(self._chunk) >= CHUNK_SUBMISSIONS or size >= CHUNK_BYTES:
-                await self._send()
-                size = 0
-        await self._send()
+    async def submit(self, given: AsyncGenerator[Iterable[Given]]) -> BatchAnswer:
+        try:
+            async with aclosing(given):
+                await self._submit(given)
+        except LaurelsError:
+            self._call.request.scope["state"]["accepted"] = self._accepted
+            raise
         listed = sorted(self._rejected, key=lambda rejected: rejected.index)
         return BatchAnswer(
             self._accepted, listed, self._rejected_total if self._rejected_total > len(listed) else 0
         )
 
+    async def _submit(self, given: AsyncGenerator[Iterable[Given]]) -> None:
+        size = 0
+        async for some in given:
+            for index, encoded in some:
+                try:
+                    submission = self._decoded(index, encoded)
+                except (InvalidInput, Malformed, Forbidden) as error:
+                    self._reject(index, error.detail)
+                    continue
+                self._chunk.append(submission)
+                self._indexes.append(index)
+                size += len(encoded or b"")
+                if len(self._chunk) >= CHUNK_SUBMISSIONS or size >= CHUNK_BYTES:
+                    await self._send()
+                    size = 0
+        await self._send()
+
     def _decoded(self, index: int, encoded: bytes | None) -> Submission:
         if encoded is None:
             raise Malformed(f"a line has at most {body.LINE_BYTES} bytes")
-        submission = body.decode(encoded, _submission)
+        player = self._call.holder.player
+        submission = decode_submission(encoded, player)
         if self._key and submission.id is None:
             submission.id = f"{self._key}.{index}"
+        if player and submission.id:
+            submission.id = player.own_id(submission.id)
         return submission
 
     async def _send(self) -> None:
-        result = await self._call.laurels.submit_many(self._call.board, self._chunk)
+        result = await self._call.laurels.submit_many(
+            self._call.board, self._chunk, durability=self._durability
+        )
         self._accepted += result.accepted
         for rejected in result.rejected:
             self._reject(self._indexes[rejected.index], rejected.detail)
@@ -190,10 +281,3 @@ class _Batch:
         self._rejected_total += 1
         if len(self._rejected) < MOST_LISTED:
             self._rejected.append(Rejected(index, detail))
-
-
-def _idempotency_key(request: Request) -> str | None:
-    key = request.headers.get("idempotency-key")
-    if key is not None and not (key and key.isascii()):
-        raise InvalidInput.at("Idempotency-Key", "must be 1 or more ASCII characters")
-    return key

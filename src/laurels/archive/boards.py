@@ -2,37 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import structlog
 from pydantic import ValidationError
-from sqlalchemy import and_, delete, func, insert, select, update
+from sqlalchemy import and_, cast, delete, func, insert, select, update
+from sqlalchemy.dialects.postgresql import JSONPATH
 
 from laurels.archive import tables
 from laurels.archive.engine import take_turn
-from laurels.boards.definition import BoardDefinition
+from laurels.boards.definition import BoardDefinition, StoredBoard
 from laurels.errors import Conflict, LaurelsError
 
 if TYPE_CHECKING:
-    from datetime import datetime
+    from collections.abc import Collection
 
     from sqlalchemy import ColumnElement, RowMapping
     from sqlalchemy.ext.asyncio import AsyncConnection
 
     from laurels.archive.engine import Archive
 
-
-@dataclass(frozen=True)
-class StoredBoard:
-    project: str
-    board: str
-    definition: BoardDefinition
-    version: int
-    """Grows with every change, and is never used again, not even by a board of the same name."""
-    created_at: datetime
-    updated_at: datetime
-    created: bool = False
-    """Whether the call that returned this made the board."""
+log = structlog.get_logger()
 
 
 class BoardStore:
@@ -71,11 +62,41 @@ class BoardStore:
             deleted = await connection.execute(delete(tables.boards).where(_named(project, board)))
             return deleted.rowcount > 0
 
+    async def versions(self) -> dict[int, int]:
+        """The version of every board, by its id."""
+        async with self._archive.reading() as connection:
+            rows = await connection.execute(select(tables.boards.c.id, tables.boards.c.version))
+            return {row.id: row.version for row in rows}
+
+    async def by_ids(self, ids: Collection[int]) -> list[StoredBoard]:
+        """Of these boards those that there are, and whose definition this version can read."""
+        async with self._archive.reading() as connection:
+            rows = (
+                await connection.execute(select(tables.boards).where(tables.boards.c.id.in_(ids)))
+            ).mappings()
+        found: list[StoredBoard] = []
+        for row in rows:
+            try:
+                found.append(_stored(row))
+            except LaurelsError as error:
+                log.warning("a board is passed by", why=error.detail)
+        return found
+
     async def projects(self) -> list[str]:
         """Every project that has a board, in order."""
         projects = select(tables.boards.c.project).distinct().order_by(tables.boards.c.project)
         async with self._archive.reading() as connection:
             return list((await connection.execute(projects)).scalars())
+
+    async def matching(self, path: str) -> list[StoredBoard]:
+        """The boards of all projects whose definition has something at this path (SQL/JSON)."""
+        boards = (
+            select(tables.boards)
+            .where(func.jsonb_path_exists(tables.boards.c.definition, cast(path, JSONPATH)))
+            .order_by(tables.boards.c.project, tables.boards.c.board)
+        )
+        async with self._archive.reading() as connection:
+            return [_stored(row) for row in (await connection.execute(boards)).mappings()]
 
     async def boards(self, project: str) -> list[StoredBoard]:
         boards = (
@@ -98,7 +119,15 @@ async def _read(connection: AsyncConnection, project: str, board: str) -> Stored
 async def _insert(
     connection: AsyncConnection, project: str, board: str, definition: BoardDefinition
 ) -> StoredBoard:
-    values = {"project": project, "board": board, "definition": _stored_definition(definition)}
+    first = await connection.execute(select(tables.board_version.next_value()))
+    number = first.scalar_one()
+    values = {
+        "id": number,
+        "project": project,
+        "board": board,
+        "definition": _stored_definition(definition),
+        "version": number,
+    }
     inserted = await connection.execute(insert(tables.boards).values(values).returning(tables.boards))
     return _stored(inserted.mappings().one())
 

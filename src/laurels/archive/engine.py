@@ -6,7 +6,7 @@ import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Self
 
-from sqlalchemy import event, exc, func, select, text
+from sqlalchemy import NullPool, event, exc, func, select, text
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from laurels.errors import InvalidInput, OutcomeUnknown, Unavailable
@@ -29,6 +29,10 @@ ANSWER_SECONDS = 10
 
 # Not a startup parameter: pooled endpoints (PgBouncer) refuse a connection that brings one.
 _SESSION = f"SET statement_timeout = '{ANSWER_SECONDS}s'; SET TIME ZONE 'UTC'"
+# A machine that vanishes without a word loses what it locked within half a minute.
+_LASTING_SESSION = (
+    f"{_SESSION}; SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3"
+)
 
 NO_ANSWER = (exc.OperationalError, exc.InterfaceError, exc.TimeoutError)
 
@@ -53,11 +57,23 @@ class Archive:
         )
         event.listen(self._engine.sync_engine, "connect", _set_up_session)
         self._reader = self._engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._apart = create_async_engine(
+            url,
+            poolclass=NullPool,
+            isolation_level="AUTOCOMMIT",
+            hide_parameters=True,
+            connect_args={
+                "application_name": "laurels-jobs",
+                "connect_timeout": CONNECT_SECONDS,
+                "tcp_user_timeout": UNACKNOWLEDGED_SECONDS * 1000,
+            },
+        )
+        event.listen(self._apart.sync_engine, "connect", _set_up_lasting_session)
 
     @asynccontextmanager
     async def reading(self, *, seconds: float = ANSWER_SECONDS) -> AsyncGenerator[AsyncConnection]:
         """A connection for reads: each statement sees what is committed when it starts."""
-        async with self._answering(seconds), self._reader.connect() as connection:
+        async with self.answering(seconds), self._reader.connect() as connection:
             yield connection
 
     @asynccontextmanager
@@ -68,7 +84,7 @@ class Archive:
         """
         committing = False
         try:
-            async with self._answering(seconds), self._engine.connect() as connection:
+            async with self.answering(seconds), self._engine.connect() as connection:
                 yield connection
                 committing = True
                 await connection.commit()
@@ -77,12 +93,18 @@ class Archive:
                 raise OutcomeUnknown(error.detail) from error
             raise
 
+    async def connection_of_its_own(self) -> AsyncConnection:
+        """One outside the pool, for what lasts as long as a connection: whoever asks for it closes it."""
+        async with self.answering():
+            return await self._apart.connect()
+
     async def ping(self) -> None:
         async with self.reading() as connection:
             await connection.execute(text("SELECT 1"))
 
     async def close(self) -> None:
         await self._engine.dispose()
+        await self._apart.dispose()
 
     async def __aenter__(self) -> Self:
         return self
@@ -93,7 +115,8 @@ class Archive:
         await self.close()
 
     @asynccontextmanager
-    async def _answering(self, seconds: float) -> AsyncGenerator[None]:
+    async def answering(self, seconds: float = ANSWER_SECONDS) -> AsyncGenerator[None]:
+        """What the failures in this block mean to a caller."""
         deadline = asyncio.timeout(seconds)
         try:
             async with deadline:
@@ -132,7 +155,15 @@ def _reason(error: exc.SQLAlchemyError) -> str:
 
 
 def _set_up_session(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:
+    _execute(connection, _SESSION)
+
+
+def _set_up_lasting_session(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:
+    _execute(connection, _LASTING_SESSION)
+
+
+def _execute(connection: DBAPIConnection, statements: str) -> None:
     cursor = connection.cursor()
-    cursor.execute(_SESSION)
+    cursor.execute(statements)
     cursor.close()
     connection.commit()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import string
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal
@@ -45,11 +46,24 @@ class ApiKey:
     revoked_at: datetime | None
 
 
+Announce = Callable[[str], Awaitable[None]]
+
+
+async def tell_nobody(_: str) -> None:
+    """For a process that is alone with its archive."""
+
+
+def name_of_key(identity: UUID) -> str:
+    """What a key is called when it is withdrawn."""
+    return f"key:{identity}"
+
+
 class KeyStore:
-    def __init__(self, archive: Archive) -> None:
+    """`announce` hears of each key that is withdrawn, or whose secret is another one, once that is done."""
+
+    def __init__(self, archive: Archive, announce: Announce = tell_nobody) -> None:
         self._archive = archive
-        self.withdrawals = 0
-        """How often this process put a secret out of force: who remembers keys asks again when it grows."""
+        self._announce = announce
 
     async def create(self, project: str, scopes: Collection[Scope], label: str = "") -> tuple[ApiKey, str]:
         """A new key, and its secret: the only time that it can be seen."""
@@ -80,7 +94,7 @@ class KeyStore:
             raise Conflict(
                 f"the secret of the key {label!r} is already another key's; choose a new one"
             ) from error
-        self.withdrawals += 1
+        await self._announce(name_of_key(key.id))
         return key
 
     async def keys(self, project: str | None = None) -> list[ApiKey]:
@@ -100,13 +114,18 @@ class KeyStore:
             update(api_keys)
             .where(or_(*chosen), api_keys.c.revoked_at.is_(None))
             .values(revoked_at=func.now())
+            .returning(api_keys.c.id)
         )
         if project is not None:
             revoked = revoked.where(api_keys.c.project == project)
-        async with self._archive.writing() as connection:
-            count = (await connection.execute(revoked)).rowcount
-        self.withdrawals += 1
-        return count > 0
+        identities: list[UUID] = []
+        try:
+            async with self._archive.writing() as connection:
+                identities = list((await connection.execute(revoked)).scalars())
+        finally:  # also when the commit went unanswered
+            for each in identities:
+                await self._announce(name_of_key(each))
+        return bool(identities)
 
     async def find(self, secret: str) -> ApiKey | None:
         """The key in force with this secret.
@@ -127,16 +146,20 @@ def _values(prefix: str, secret: str, project: str, scopes: Collection[Scope], l
     unknown = sorted(set(scopes) - set(SCOPES))
     if unknown or not scopes:
         raise InvalidInput.at("scopes", f"must be one or more of {', '.join(SCOPES)}")
-    if "\x00" in label or len(label) > LONGEST_LABEL:
-        raise InvalidInput.at("label", f"must be at most {LONGEST_LABEL} characters, none of them NUL")
     return {
         "id": uuid4(),
         "prefix": prefix,
         "digest": _digest(secret),
         "project": project,
         "scopes": [scope for scope in SCOPES if scope in scopes],
-        "label": label,
+        "label": check_label(label),
     }
+
+
+def check_label(label: str) -> str:
+    if "\x00" in label or len(label) > LONGEST_LABEL:
+        raise InvalidInput.at("label", f"must be at most {LONGEST_LABEL} characters, none of them NUL")
+    return label
 
 
 def _digest(secret: str) -> bytes:

@@ -4,18 +4,27 @@ from __future__ import annotations
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     CheckConstraint,
     Column,
     DateTime,
+    Float,
+    Index,
+    Integer,
     LargeBinary,
     MetaData,
+    Numeric,
     Sequence,
+    SmallInteger,
     Table,
     Text,
+    UniqueConstraint,
     Uuid,
+    false,
     func,
+    text,
 )
-from sqlalchemy.dialects.postgresql import ARRAY, JSONB
+from sqlalchemy.dialects.postgresql import ARRAY, JSON, JSONB
 
 metadata = MetaData(
     naming_convention={
@@ -38,6 +47,8 @@ boards = Table(
     Column("board", Text, primary_key=True),
     Column("definition", JSONB, nullable=False),
     Column("version", BigInteger, nullable=False, server_default=board_version.next_value()),
+    # Its first version: never another board's, not even of one of the same name. The archive knows it by it.
+    Column("id", BigInteger, nullable=False, unique=True),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     Column("updated_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
 )
@@ -56,4 +67,117 @@ api_keys = Table(
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     Column("revoked_at", DateTime(timezone=True)),
     CheckConstraint("cardinality(scopes) > 0 AND scopes <@ ARRAY['read', 'submit', 'admin']", name="scopes"),
+)
+
+project_secrets = Table(
+    "project_secrets",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("project", Text, nullable=False, index=True),
+    Column("use", Text, nullable=False),
+    Column("algorithm", Text, nullable=False),
+    # Not a digest: a token or a signature is verified with the secret itself.
+    Column("key", Text, nullable=False, comment="the secret itself, or a public key as PEM"),
+    Column("required", Boolean, nullable=False, server_default=false()),
+    Column("label", Text, nullable=False, server_default=""),
+    Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    Column("revoked_at", DateTime(timezone=True)),
+    CheckConstraint("use IN ('players', 'signatures')", name="use"),
+)
+
+# A window as it was at a moment. Its id is made from its identity, so taking it again replaces it.
+snapshots = Table(
+    "snapshots",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("board_id", BigInteger, nullable=False),
+    Column("period", Text, nullable=False),
+    Column("slot", Text, nullable=False),
+    Column("cut", Text, nullable=False, comment="'' is everybody"),
+    Column(
+        "taken_for", DateTime(timezone=True), nullable=False, comment="the moment that it is a picture of"
+    ),
+    Column("taken_at", DateTime(timezone=True), nullable=False, comment="the moment it was made"),
+    Column("starts_at", DateTime(timezone=True)),
+    Column("ends_at", DateTime(timezone=True)),
+    Column("top", BigInteger, comment="how many entries were asked for; null: all"),
+    Column("total", BigInteger, nullable=False, comment="how many entries the window had"),
+    Column("entries", BigInteger, nullable=False, comment="how many of them are here"),
+    UniqueConstraint("board_id", "period", "cut", "taken_for", "slot", name="uq_snapshots_identity"),
+)
+
+# What orders entries is stored as it was ranked: see `boards/ordering.py`.
+snapshot_entries = Table(
+    "snapshot_entries",
+    metadata,
+    Column("snapshot", Uuid, primary_key=True),
+    Column("ordinal", BigInteger, primary_key=True, autoincrement=False),
+    Column("rank", BigInteger, nullable=False),
+    Column("dense_rank", BigInteger, nullable=False),
+    Column("member", LargeBinary, nullable=False),
+    Column("score", Numeric, nullable=False),
+    Column("moment", BigInteger, comment="when the score was reached, where ties go to the earliest"),
+    Column("metadata", JSON),
+    UniqueConstraint("snapshot", "member", name="uq_snapshot_entries_member"),
+)
+
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("last_due", DateTime(timezone=True)),
+    Column("last_started", DateTime(timezone=True)),
+    Column("last_finished", DateTime(timezone=True)),
+    Column("last_succeeded", DateTime(timezone=True)),
+    Column("last_result", Text, nullable=False, server_default=""),
+    Column("progress", Text, nullable=False, server_default=""),
+    Column("error", Text, nullable=False, server_default=""),
+    Column("attempts", Integer, nullable=False, server_default="0"),
+    Column("retry_at", DateTime(timezone=True)),
+    Column("requested_at", DateTime(timezone=True)),
+    Column("worker", Text, nullable=False, server_default=""),
+    Column("succeeded", BigInteger, nullable=False, server_default="0"),
+    Column("failed", BigInteger, nullable=False, server_default="0"),
+    Column("seconds", Float(53), nullable=False, server_default="0"),
+)
+
+# A row for each accepted submission, and for whatever else changed entries. Its stream's id (the moment in
+# milliseconds, and a number) and its place in the call are its identity: what comes again lands on itself.
+# Partitions are months, and made by `archive.journal`.
+journal = Table(
+    "journal",
+    metadata,
+    Column("board_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("recorded_at", DateTime(timezone=True), primary_key=True, comment="of the stream's id"),
+    Column("seq", BigInteger, primary_key=True, comment="of the stream's id"),
+    Column("shard", SmallInteger, primary_key=True),
+    Column("index", Integer, primary_key=True, comment="its place in the call, from 0"),
+    Column("kind", Text, nullable=False, comment="submit, remove, …"),
+    Column("call", Text, nullable=False),
+    Column("now", BigInteger, nullable=False, comment="when the call was made; microseconds since 1970"),
+    # Bytes, as the member: text in PostgreSQL cannot hold U+0000.
+    Column("id", LargeBinary, comment="as the client gave it; null: made, ~CALL.INDEX"),
+    Column("member", LargeBinary, nullable=False),
+    Column("score", Numeric, comment="in the fewest digits that give the same double, or exact int64"),
+    Column("at", BigInteger, nullable=False, comment="microseconds since 1970"),
+    # Not jsonb, which refuses U+0000 and does not keep the text as it was.
+    Column("groups", JSON),
+    Column("op", Text),
+    Column("metadata", JSON),
+    # A window is recounted from the submissions of its time.
+    Index("ix_journal_at", "board_id", "at"),
+    # And from what was placed in it, by its name.
+    Index("ix_journal_placed", "board_id", "op", postgresql_where=text("kind = 'place'")),
+    postgresql_partition_by="RANGE (recorded_at)",
+)
+
+journal_cursors = Table(
+    "journal_cursors",
+    metadata,
+    Column("board_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("stream", Text, primary_key=True, comment="its key in Valkey"),
+    # Everything up to this id is archived.
+    Column("milliseconds", BigInteger, nullable=False, server_default="0"),
+    Column("seq", BigInteger, nullable=False, server_default="0"),
+    Column("attempts", SmallInteger, nullable=False, server_default="0", comment="at the entry behind it"),
 )

@@ -17,7 +17,7 @@ from laurels.boards.definition import BoardDefinition, Window
 from laurels.boards.keys import WHOLE, BoardRef, Cut, KeySpace
 from laurels.boards.ordering import Ordering
 from laurels.boards.windows import Calendar, Slot
-from laurels.errors import InvalidInput, NotFound
+from laurels.errors import InvalidInput, NotFound, WindowGone
 from laurels.moments import DAY, MICROSECOND, Moment
 
 if TYPE_CHECKING:
@@ -29,6 +29,10 @@ _Interval = tuple[Moment | None, Moment | None]
 # How far the clocks of two processes may be apart without a rolling window missing a submission at midnight.
 CLOCK_SKEW: Final = timedelta(minutes=5) // MICROSECOND
 
+
+# How long a window that is to be archived stays after the last late submission: as long as all workers may
+# be away without a snapshot being lost.
+ARCHIVING_GRACE: Final = timedelta(days=3) // MICROSECOND
 
 # A submission changes the window itself; or the window moves with another; or it is made of its days.
 How = Literal["direct", "sum", "fold"]
@@ -57,7 +61,8 @@ class Pane:
     how: How
     base: Pane | None
     is_hidden: bool
-    # How long after its end a slot must stay because another window is computed from it; microseconds.
+    # How long after its end a slot must stay because another window is computed from it, or a snapshot taken;
+    # microseconds.
     needed: Moment
 
     @property
@@ -69,7 +74,9 @@ class Pane:
         return "sum" if self.window.sum_of else ""
 
     def held_until(self, slot: Slot) -> Moment | None:
-        """When its memory may go: not before nobody can ask for it, and nothing is computed from it."""
+        """When its memory may go: not before nobody can ask for it, nothing is computed from it, and it could
+        be archived.
+        """
         kept = slot.ends if self.is_hidden else self.calendar.kept_until(slot)
         if kept is None or slot.ends is None:
             return None
@@ -112,12 +119,14 @@ def _within(moment: Moment, starts: Moment | None, ends: Moment | None) -> bool:
 class Board:
     """A stored definition, compiled. One per board and version, shared by all who use it."""
 
-    def __init__(self, ref: BoardRef, definition: BoardDefinition, version: int, *, cluster: bool) -> None:
+    def __init__(
+        self, ref: BoardRef, definition: BoardDefinition, version: int, *, cluster: bool, prefix: str = ""
+    ) -> None:
         self.ref = ref
         self.definition = definition
         self.version = version
         self.ordering = Ordering.of(definition)
-        self.keys = KeySpace(ref, definition, cluster=cluster)
+        self.keys = KeySpace(ref, definition, cluster=cluster, prefix=prefix)
         self.dimensions = definition.dimensions
         self._panes: dict[str, tuple[Pane, ...]] = {}
         self._touched: dict[Cut, list[Touched]] = {}
@@ -136,9 +145,14 @@ class Board:
         )
 
     @cached_property
+    def is_rated(self) -> bool:
+        """Whether its scores come from matches."""
+        return self.definition.rating is not None
+
+    @cached_property
     def is_limited(self) -> bool:
-        """Whether scores are refused for their size."""
-        return bool(self.definition.limits)
+        """Whether scores are refused for their size, or because the board makes its own."""
+        return bool(self.definition.limits) or self.is_rated
 
     @cached_property
     def writes_per_cut(self) -> int:
@@ -184,7 +198,7 @@ class Board:
             raise NotFound(f"{self.ref}: the {pane.label} window {text} has not begun")
         until = pane.calendar.kept_until(slot)
         if until is not None and now >= until:
-            raise NotFound(f"{self.ref}: the {pane.label} window {text} is over and no longer kept")
+            raise WindowGone(f"{self.ref}: the {pane.label} window {text} is over and no longer kept")
         return slot
 
     def touched(self, moment: Moment, now: Moment, cut: Cut) -> Touched:
@@ -224,9 +238,12 @@ class Board:
         summed = {window.sum_of for window in windows}
         longest = max((window.days or 0 for window in windows), default=0)
         under_rolling = lateness + (longest + 2) * DAY
+        archived = {snapshot.period for snapshot in self.definition.archive.snapshot}
 
         def pane(window: Window, how: How = "direct", base: Pane | None = None, needed: Moment = 0) -> Pane:
             is_hidden = window not in windows
+            if window.label in archived and not is_hidden:
+                needed = max(needed, lateness + ARCHIVING_GRACE)
             return Pane(window, zone, Calendar(window, zones.zone(zone)), how, base, is_hidden, needed)
 
         direct: dict[str, Pane] = {}
@@ -260,7 +277,7 @@ class Board:
                 until = pane.held_until(slot)
                 is_gone = until is not None and now >= until
                 nows.append((until, None) if is_gone else (None, until))
-                if not is_gone:
+                if not is_gone and self._is_wanted(pane, slot):
                     targets.append(self._target(pane, slot, moment, cut))
         return Touched(
             targets=tuple(targets),
@@ -268,6 +285,9 @@ class Board:
             moments=_intersection(moments),
             nows=_intersection(nows),
         )
+
+    def _is_wanted(self, _pane: Pane, _slot: Slot) -> bool:
+        return True
 
     def _target(self, pane: Pane, slot: Slot, moment: Moment, cut: Cut) -> Target:
         base = None

@@ -10,9 +10,11 @@ from laurels.boards.templates import KeyShape
 from laurels.errors import Conflict, InvalidInput, NotFound
 
 if TYPE_CHECKING:
-    from laurels.archive.boards import BoardStore, StoredBoard
+    from collections.abc import Awaitable, Callable
+
+    from laurels.archive.boards import BoardStore
     from laurels.boards.catalog import Catalog
-    from laurels.boards.definition import BoardDefinition, Window
+    from laurels.boards.definition import BoardDefinition, StoredBoard, Window
     from laurels.boards.retention import Retention
 
 # What decides how entries are stored or what they mean; it cannot change under them.
@@ -22,22 +24,39 @@ FIXED = ("score", "ties", "aggregate", "order", "shards", "keys", "timezone_by")
 class Definer:
     """Defines boards in PostgreSQL and puts them in force in Valkey."""
 
-    def __init__(self, catalog: Catalog, store: BoardStore, retention: Retention, *, cluster: bool) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        store: BoardStore,
+        retention: Retention,
+        archive_journal: Callable[[StoredBoard], Awaitable[None]],
+        *,
+        cluster: bool,
+    ) -> None:
         self._catalog = catalog
         self._store = store
         self._retention = retention
+        self._archive_journal = archive_journal
         self._cluster = cluster
 
-    async def define(self, ref: BoardRef, definition: BoardDefinition) -> StoredBoard:
-        """Creates the board, or changes it; raises `Conflict` for what entries forbid."""
+    async def define(
+        self, ref: BoardRef, definition: BoardDefinition, *, only_new: bool = False
+    ) -> StoredBoard:
+        """Creates the board, or changes it; raises `Conflict` for what entries forbid.
+
+        With `only_new` a board that is there stays as it is, and `Conflict` is raised.
+        """
         KeySpace(ref, definition, cluster=self._cluster)
         await self._check_feeds(ref, definition)
         await self._check_keys(ref, definition)
         before = await self._store.get(ref.project, ref.board)
+        if before and only_new:
+            raise Conflict(f"there is a board {ref} already")
         old = self._catalog.compile(before) if before else None
         if old:
             await self._check_change(old, Board(ref, definition, old.version, cluster=self._cluster))
-        if old and old.keys.shards != definition.shards:
+        if before and old and old.keys.shards != definition.shards:
+            await self._archive_journal(before)
             await self._retention.drop(old)
         stored = await self._store.put(
             ref.project, ref.board, definition, expected_version=before.version if before else 0
@@ -45,6 +64,8 @@ class Definer:
         self._catalog.forget(ref)
         board = self._catalog.compile(stored)
         await self._catalog.adopt(board)
+        if before and not definition.archive.journal:
+            await self._archive_journal(before)
         if old:
             await self._follow(old, board)
         return stored
@@ -69,11 +90,15 @@ class Definer:
                 raise InvalidInput.at(f"feeds[{index}]", "a board cannot feed itself")
             if stored is None:
                 raise InvalidInput.at(f"feeds[{index}]", f"there is no board {feed}; define it first")
+            if stored.definition.rating is not None:
+                raise InvalidInput.at(f"feeds[{index}]", f"{feed} takes its scores from matches alone")
             if stored.definition.feeds:
                 raise InvalidInput.at(
                     f"feeds[{index}]", f"{feed} feeds others itself; name them here instead"
                 )
-        feeder = await self._feeder(ref) if definition.feeds else None
+        feeder = await self._feeder(ref) if definition.feeds or definition.rating else None
+        if feeder and definition.rating:
+            raise InvalidInput.at("rating", f"{feeder} feeds this board, so its scores are given")
         if feeder:
             raise InvalidInput.at("feeds", f"{feeder} feeds this board, so it cannot feed others")
 
@@ -105,6 +130,8 @@ class Definer:
         changed = [name for name in FIXED if getattr(was, name) != getattr(will_be, name)]
         if will_be.dense and not was.dense:
             changed.append("dense")
+        if _system(was) != _system(will_be):
+            changed.append("rating.system")
         outlines = {window.label: _outline(old, window) for window in was.windows}
         reshaped = [
             window.label
@@ -128,6 +155,11 @@ class Definer:
         await self._retention.drop_lost(old, new)
         await self._retention.reset_expiry(new)
         await self._retention.sweep(new)
+
+
+def _system(definition: BoardDefinition) -> str | None:
+    """By which ratings are computed; their constants may change."""
+    return definition.rating.system if definition.rating else None
 
 
 def _outline(board: Board, window: Window) -> tuple[object, ...]:

@@ -7,8 +7,10 @@ with the path of the field and the fix in the message.
 from __future__ import annotations
 
 import math
-from datetime import timedelta
-from typing import TYPE_CHECKING, Annotated, Literal, Self
+import re
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Annotated, Literal, Self, cast
 
 from pydantic import (
     AfterValidator,
@@ -16,6 +18,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    PlainSerializer,
     StrictBool,
     StrictInt,
     TypeAdapter,
@@ -24,6 +27,7 @@ from pydantic import (
     model_validator,
 )
 
+from laurels.boards.rating import Rating  # noqa: TC001  # pydantic reads the annotations
 from laurels.boards.templates import KeyShape, check_template
 from laurels.boards.zones import zone_names
 from laurels.errors import FieldError, InvalidInput
@@ -51,7 +55,7 @@ SUMMABLE: dict[str, frozenset[str]] = {
 }
 
 # What the board keeps besides its windows (boards/keys.py): no window may have a key that is one of theirs.
-RESERVED = frozenset({"board", "journal", "windows", "ids", "calls", "cuts", "built"})
+RESERVED = frozenset({"board", "journal", "dead", "windows", "ids", "calls", "cuts", "built", "ratings"})
 
 
 def _known_zone(name: str) -> str:
@@ -77,10 +81,44 @@ def _parse_keep(keep: object) -> object:
     raise ValueError("is a number of windows from 1, or an ISO duration such as 'P30D'")
 
 
+def _parse_duration(duration: object) -> object:
+    """An ISO duration; a number would be of what?"""
+    if isinstance(duration, timedelta):
+        return duration
+    if isinstance(duration, str) and duration.startswith("P"):
+        return _DURATION.validate_python(duration)
+    raise ValueError("is an ISO duration such as 'P1D'")
+
+
+def duration_text(duration: timedelta) -> str:
+    """In days and less, as RFC 3339 has it: a year is not always as long.
+
+    >>> duration_text(timedelta(days=400, hours=2, seconds=0.5))
+    'P400DT2H0.5S'
+    """
+    minutes, seconds = divmod(duration.seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    fraction = f".{duration.microseconds:06}".rstrip("0").rstrip(".")
+    parts = ((f"{hours}H", hours), (f"{minutes}M", minutes), (f"{seconds}{fraction}S", seconds or fraction))
+    clock = "".join(text for text, value in parts if value)
+    days = f"{duration.days}D" if duration.days or not clock else ""
+    return f"P{days}{'T' if clock else ''}{clock}"
+
+
+def _written(value: object) -> object:
+    return duration_text(value) if isinstance(value, timedelta) else value
+
+
 _DURATION: TypeAdapter[timedelta] = TypeAdapter(timedelta)
+Duration = Annotated[
+    timedelta,
+    BeforeValidator(_parse_duration, json_schema_input_type=timedelta),
+    PlainSerializer(_written, when_used="json"),
+]
 Keep = Annotated[
     int | timedelta,
     BeforeValidator(_parse_keep, json_schema_input_type=Annotated[int, Field(ge=1)] | timedelta),
+    PlainSerializer(_written, when_used="json"),
 ]
 
 
@@ -170,11 +208,15 @@ class Limits(_Declared):
 
 
 class Snapshot(_Declared):
-    """One archived table: a window, whole or its top, at its end or every day."""
+    """Archived tables of a window: whole or its top; at its end, and every day besides if asked for."""
 
-    period: Name
-    top: Annotated[StrictInt, Field(ge=1)] | None = None
-    every: Literal["day"] | None = None
+    period: Name = Field(description="The window, by the name that `period=` asks for.")
+    top: Annotated[StrictInt, Field(ge=1)] | None = Field(
+        default=None, description="How many entries, from the best; null takes all."
+    )
+    every: Literal["day"] | None = Field(
+        default=None, description="`day`: also at each midnight; an all_time window never ends, so needs it."
+    )
 
 
 class Archive(_Declared):
@@ -182,23 +224,6 @@ class Archive(_Declared):
 
     snapshot: tuple[Snapshot, ...] = ()
     journal: StrictBool = True
-
-
-class Elo(_Declared):
-    system: Literal["elo"]
-    k: Annotated[float, Field(gt=0)] = 32
-    initial: float = 1000
-
-
-class Glicko2(_Declared):
-    system: Literal["glicko2"]
-    initial: float = 1500
-    deviation: Annotated[float, Field(gt=0)] = 350
-    volatility: Annotated[float, Field(gt=0)] = 0.06
-    tau: Annotated[float, Field(gt=0)] = 0.5
-
-
-Rating = Annotated[Elo | Glicko2, Field(discriminator="system")]
 
 
 class BoardDefinition(_Declared):
@@ -228,7 +253,7 @@ class BoardDefinition(_Declared):
     feeds: tuple[Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,64}/[A-Za-z0-9._-]{1,64}$")], ...] = Field(
         default=(), max_length=16, description="Boards `project/board` that receive every submission too."
     )
-    lateness: timedelta = Field(default=timedelta(days=1), description="How old `at` may be.")
+    lateness: Duration = Field(default=timedelta(days=1), description="How old `at` may be.")
     archive: Archive = Archive()
     limits: Limits = Limits()
     player_writes: StrictBool = Field(default=False, description="Whether players submit for themselves.")
@@ -238,7 +263,10 @@ class BoardDefinition(_Declared):
     keys: dict[str, str] | None = Field(
         default=None, description="Window name (or `name:dimension,dimension` for a group) -> key template."
     )
-    rating: Rating | None = Field(default=None, description="Scores come from matches.")
+    rating: Rating | None = Field(
+        default=None,
+        description="Scores come from matches: each entry is the rating after the last one in its window.",
+    )
 
     @property
     def dimensions(self) -> frozenset[str]:
@@ -248,6 +276,16 @@ class BoardDefinition(_Declared):
     def window(self, label: str) -> Window | None:
         """The window that `period=label` asks for."""
         return next((window for window in self.windows if window.label == label), None)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _ratings_are_last(cls, fields: object) -> object:
+        """A rating replaces the one before it, so `aggregate` need not say so."""
+        if isinstance(fields, dict):
+            given = cast("dict[str, object]", fields)
+            if given.get("rating") is not None and "aggregate" not in given:
+                return {**given, "aggregate": "last"}
+        return fields  # pyright: ignore[reportUnknownVariableType]  # whatever it is, pydantic judges it
 
     @field_validator("lateness")
     @classmethod
@@ -281,7 +319,9 @@ class BoardDefinition(_Declared):
         if len(set(self.feeds)) != len(self.feeds):
             raise ValueError("feeds: a board is listed twice, and would count everything twice")
         self._check_groups()
+        self._check_archive()
         self._check_scores()
+        self._check_rating()
         self._check_keys()
         return self
 
@@ -296,14 +336,45 @@ class BoardDefinition(_Declared):
         if self.timezones and self.timezone_by is None:
             raise ValueError("timezones: needs `timezone_by`, the dimension whose values these are")
 
+    def _check_archive(self) -> None:
+        for index, snapshot in enumerate(self.archive.snapshot):
+            window = self.window(snapshot.period)
+            if window is None:
+                known = ", ".join(each.label for each in self.windows)
+                raise ValueError(
+                    f"archive.snapshot[{index}].period: the board has no window {snapshot.period!r}; "
+                    f"it has: {known}"
+                )
+            if window.period == "all_time" and snapshot.every is None:
+                raise ValueError(
+                    f"archive.snapshot[{index}].every: an all_time window never ends; say every = 'day'"
+                )
+
     def _check_scores(self) -> None:
         if self.score == "int64":
             for field in ("min", "max", "max_change"):
                 bound = getattr(self.limits, field)
                 if bound is not None and not (isinstance(bound, int) and INT64_MIN <= bound <= INT64_MAX):
                     raise ValueError(f"limits.{field}: must be a 64-bit integer on an int64 board")
-        if self.rating is not None and self.score != "number":
+
+    def _check_rating(self) -> None:
+        """What only makes sense of scores that are given, or cannot be done to all players at once."""
+        if self.rating is None:
+            return
+        if self.score != "number":
             raise ValueError("rating: ratings are fractional, so `score` must be 'number'")
+        if self.aggregate != "last":
+            raise ValueError("aggregate: a rating replaces the one before it; with `rating` it is 'last'")
+        if self.shards > 1:
+            raise ValueError("shards: a match changes its players in one call, so `rating` needs one shard")
+        if any(window.sum_of for window in self.windows):
+            raise ValueError("windows: a sum of ratings means nothing; with `rating` leave out `sum_of`")
+        beside = {"allow_op": self.allow_op, "limits": self.limits, "feeds": self.feeds}
+        for field, value in {**beside, "player_writes": self.player_writes}.items():
+            if value:
+                raise ValueError(
+                    f"{field}: is about scores that are submitted; `rating` makes them of matches"
+                )
 
     def _check_keys(self) -> None:
         if self.keys is None:
@@ -327,6 +398,21 @@ class BoardDefinition(_Declared):
                 if shape.may_meet(known):
                     raise ValueError(f"keys.{target}: can make the same key as {other!r}")
             shapes[target] = shape
+
+
+@dataclass(frozen=True)
+class StoredBoard:
+    project: str
+    board: str
+    definition: BoardDefinition
+    version: int
+    """Grows with every change, and is never used again, not even by a board of the same name."""
+    created_at: datetime
+    updated_at: datetime
+    created: bool = False
+    """Whether the call that returned this made the board."""
+    id: int = 0
+    """Its first version: what the archive knows it by, since names are used again; 0 over HTTP."""
 
 
 def _check_sum(window: Window, by_label: dict[str, Window]) -> None:
@@ -362,7 +448,15 @@ def field_errors(error: ValidationError) -> Iterator[FieldError]:
             len(other) > len(location) and other[: len(location)] == location for other in failed
         )
         if not is_echo:
-            yield FieldError(_path(location), each["msg"].removeprefix("Value error, "))
+            yield _about(location, each["msg"].removeprefix("Value error, "))
+
+
+def _about(location: tuple[int | str, ...], message: str) -> FieldError:
+    """What is wrong between fields is said of the whole, and begins with the path of the one to change."""
+    named = re.match(r"(\w+(?:\[\d+\]|\.\w+)*): ", message) if not location else None
+    if named:
+        return FieldError(named[1], message[named.end() :])
+    return FieldError(_path(location), message)
 
 
 def _path(location: tuple[int | str, ...]) -> str:

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from laurels.boards.keys import WHOLE
-from laurels.boards.message import Parcel, lay_out
+from laurels.boards.message import Parcel, confirm_keys, lay_out
 from laurels.boards.ordering import Position
 from laurels.boards.shards import SpreadWindow
 from laurels.boards.submission import check
-from laurels.errors import InvalidInput, Unavailable
+from laurels.errors import InvalidInput, OutcomeUnknown, Unavailable
 from laurels.valkey import functions
 from laurels.valkey.functions import DefinitionChanged, MetadataKept
 
 if TYPE_CHECKING:
     from laurels.boards.board import Address, Board
     from laurels.boards.catalog import Catalog
+    from laurels.boards.keys import BoardRef
     from laurels.boards.message import Message
     from laurels.boards.submission import Checked
     from laurels.clock import Clock
     from laurels.valkey.client import Valkey
-    from laurels.valkey.messages import Report
+    from laurels.valkey.messages import Durability, Report
 
 REFUSALS: Final = {
     "range": "the total would leave the range of the board's scores",
@@ -39,6 +40,8 @@ class Outcome:
 
     refused: dict[int, InvalidInput] = field(default_factory=dict)
     reports: dict[int, Report] = field(default_factory=dict)
+    unconfirmed: list[Parcel] = field(default_factory=list)
+    """What ran, and is to be confirmed later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,9 @@ class Call:
     board: Board
     parts: list[Checked]
     report: bool
+    durability: Durability = "fast"
+    is_confirmed_later: bool = False
+    """Whether its answer need not wait, since the caller asks `confirm` for it together with others."""
 
 
 class Courier:
@@ -69,7 +75,8 @@ class Courier:
             for checked in call.parts:
                 by_shard.setdefault(board.keys.shard_of(checked.member), []).append(checked)
         parcels = [
-            Parcel(board, shard, call.id, now, parts, call.report) for shard, parts in by_shard.items()
+            Parcel(board, shard, call.id, now, parts, call.report, call.durability != "fast")
+            for shard, parts in by_shard.items()
         ]
         return [(parcel, self._message(parcel)) for parcel in parcels]
 
@@ -77,7 +84,9 @@ class Courier:
         """Sends the call to all its shards at once."""
         outcome = Outcome()
         if call.parts:
-            await asyncio.gather(*(self._send(*each, outcome) for each in laid_out or self.lay_out(call)))
+            await asyncio.gather(
+                *(self._send(call, *each, outcome) for each in laid_out or self.lay_out(call))
+            )
         if call.report and call.board.keys.shards > 1:
             await self._count_elsewhere(call, outcome)
         return outcome
@@ -85,17 +94,42 @@ class Courier:
     def _message(self, parcel: Parcel) -> Message:
         return lay_out(parcel, metadata=self._catalog.has_metadata(parcel.board) or parcel.has_metadata())
 
-    async def _send(self, parcel: Parcel, message: Message, outcome: Outcome) -> None:
+    async def confirm(self, parcels: list[Parcel], durability: Durability) -> None:
+        """Waits until all of these are as durable as this: one wait a shard. `OutcomeUnknown` if any is not.
+
+        That they still are where they were written is asked too: a node that took over, or came back, would
+        else wait for the disk without having them.
+        """
+        by_shard: dict[tuple[BoardRef, int], list[Parcel]] = {}
+        for parcel in parcels:
+            by_shard.setdefault((parcel.board.ref, parcel.shard), []).append(parcel)
+
+        async def confirm(of_shard: list[Parcel]) -> None:
+            calls = [parcel.call for parcel in of_shard]
+            missing = await functions.confirm(self._valkey, confirm_keys(of_shard), calls, durability)
+            if missing:
+                raise OutcomeUnknown(
+                    f"Valkey lost {missing} of {len(calls)} calls while it had to confirm them"
+                )
+
+        await asyncio.gather(*map(confirm, by_shard.values()))
+
+    async def _send(self, call: Call, parcel: Parcel, message: Message, outcome: Outcome) -> None:
+        durability = "fast" if call.is_confirmed_later else call.durability
         while True:
             await self._catalog.register(parcel.board, parcel.shard, message.targets, parcel.now)
             try:
-                reply = await functions.submit(self._valkey, message.keys, message.header, message.rest)
+                reply = await functions.submit(
+                    self._valkey, message.keys, message.header, message.rest, durability
+                )
                 break
             except MetadataKept:
                 self._catalog.note_metadata(parcel.board)
             except DefinitionChanged as changed:
                 parcel = await self._checked_again(parcel, changed, outcome)
             message = self._message(parcel)
+        if call.is_confirmed_later:
+            outcome.unconfirmed.append(parcel)
         for number, why in reply.refused.items():
             if why in REFUSALS:
                 outcome.refused[parcel.parts[number].index] = InvalidInput.at("score", REFUSALS[why])
@@ -113,7 +147,7 @@ class Courier:
                 good.append(check(board, part.given, now, part.index))
             except InvalidInput as error:
                 outcome.refused[part.index] = error
-        return Parcel(board, parcel.shard, parcel.call, now, good, parcel.report)
+        return replace(parcel, board=board, now=now, parts=good)
 
     async def _count_elsewhere(self, call: Call, outcome: Outcome) -> None:
         """A shard told the ranks within itself; the other shards add theirs."""

@@ -3,10 +3,14 @@
     lb:{project/board}:daily:2025-10-24              a window: entries
     lb:{project/board}:daily:2025-10-24:country=BR   the same, of one group
     …|positions |metadata |scores |counts            what a window keeps beside its entries
-    lb:{project/board}:board :journal :windows       of the board
+    lb:{project/board}:board :journal :dead :windows   of the board
+    lb:{project/board}:ratings                       players' ratings, where scores come from matches
     lb:{project/board}:ids:20385 :calls:2935478      what was submitted lately
+    lb:{project/board}:once:20385                    requests that have a key of the client's
     lb:{project/board}:cuts:daily|2025-10-24         the groups that a window has
     lb:{project/board}:built:rolling_7d|2025-10-24:UTC   a rolling window that is complete, in a zone
+
+A prefix before all of them names a board that is being rebuilt; without braces, so its keys are as close.
 
 A board with shards has each member in one of `{project/board/0}`, `{project/board/1}`, …
 Templates replace the window names; on a cluster their common prefix becomes the hash tag, and the board's
@@ -19,6 +23,7 @@ import os.path
 import re
 import zlib
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
@@ -45,6 +50,7 @@ class BoardRef:
         return f"{self.project}/{self.board}"
 
     @classmethod
+    @lru_cache(maxsize=4096)
     def parse(cls, text: str) -> BoardRef:
         project, slash, board = text.partition("/")
         if not (project and slash and board) or "/" in board:
@@ -104,8 +110,11 @@ def parse_cut(text: str | None, definition: BoardDefinition) -> Cut:
 class KeySpace:
     """The keys of one board. `cluster` decides only how templates are tagged."""
 
-    def __init__(self, ref: BoardRef, definition: BoardDefinition, *, cluster: bool) -> None:
+    def __init__(
+        self, ref: BoardRef, definition: BoardDefinition, *, cluster: bool, prefix: str = ""
+    ) -> None:
         self.shards = definition.shards
+        self._prefix = prefix
         self._exact = definition.score == "int64" or definition.ties != "shared"
         self._dense = definition.dense
         self._templates = {
@@ -115,12 +124,12 @@ class KeySpace:
         self._tag_length = 0
         tag, within = str(ref), ""
         if self._templates and cluster:
-            prefix = self._common_prefix()
-            self._tag_length, tag, within = len(prefix), prefix, f":{ref}"
+            tag = self._common_prefix()
+            self._tag_length, within = len(tag), f":{ref}"
             if len(definition.windows) > sum(":" not in target for target in self._templates):
                 raise InvalidInput.at("keys", "on a cluster, either every window has a template or none has")
         tags = [tag] if self.shards == 1 else [f"{tag}/{shard}" for shard in range(self.shards)]
-        self._own = [f"lb:{{{each}}}{within}" for each in tags]
+        self._own = [f"{prefix}lb:{{{each}}}{within}" for each in tags]
 
     def _common_prefix(self) -> str:
         constants = [PLACEHOLDER.split(template, maxsplit=1)[0] for template in self._templates.values()]
@@ -135,7 +144,7 @@ class KeySpace:
         return zlib.crc32(member) % self.shards if self.shards > 1 else 0
 
     def of_board(self, shard: int, name: str) -> str:
-        """`board`, `journal`, `windows`, `ids:…`, `calls:…`, `cuts:…`, `built:…`."""
+        """`board`, `journal`, `windows`, `ids:…`, and the others that stand on top."""
         return f"{self._own[shard]}:{name}"
 
     def window(self, shard: int, label: str, placeholders: Mapping[str, str], cut: Cut = WHOLE) -> str:
@@ -153,7 +162,7 @@ class KeySpace:
             values[f"group.{name}"] = value.translate(_ESCAPES)
         key = PLACEHOLDER.sub(lambda found: values[found[1]], template) + suffix
         length = self._tag_length
-        return f"{{{key[:length]}}}{key[length:]}" if length else key
+        return f"{self._prefix}{{{key[:length]}}}{key[length:]}" if length else f"{self._prefix}{key}"
 
     def parts(self, window: str, *, metadata: bool) -> tuple[str, ...]:
         """All keys of a window, in the order that the functions expect them."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-import msgspec
-
+from laurels.boards.journal import submit_entry
 from laurels.boards.ordering import pack_int64
 from laurels.moments import DAY, SECOND
 from laurels.valkey.messages import SubmitHeader, TargetHeader, shape_of
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
     from laurels.valkey.client import Value
 
 CALL_BUCKET: Final = 600 * SECOND
-
-_encode_journal = msgspec.msgpack.Encoder().encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +41,8 @@ class Parcel:
     now: Moment
     parts: list[Checked]
     report: bool
+    is_durable: bool = False
+    """Whether it must be known later that the call ran."""
 
     def has_metadata(self) -> bool:
         return any(checked.metadata for checked in self.parts)
@@ -72,7 +71,7 @@ def lay_out(parcel: Parcel, *, metadata: bool) -> Message:
         count=count,
         fast=int(not (report or metadata or has_ops or not board.is_fast)),
         report=int(report),
-        journal=int(definition.archive.journal),
+        journal=1 if definition.archive.journal else 2,
         call=parcel.call,
         ids=[checked.id for checked in submissions] if has_ids else [],
         calls=[checked.made_by for checked in submissions] if has_ids else [],
@@ -92,6 +91,7 @@ def lay_out(parcel: Parcel, *, metadata: bool) -> Message:
             )
             for target, numbers in chosen.items()
         ],
+        durable=int(parcel.is_durable),
     )
     return Message(
         keys=[*_board_keys(parcel), *_window_keys(parcel, windows, metadata=metadata)],
@@ -134,6 +134,15 @@ def _board_keys(parcel: Parcel) -> Iterable[str]:
     return (parcel.board.keys.of_board(parcel.shard, name) for name in names)
 
 
+def confirm_keys(parcels: Iterable[Parcel]) -> list[str]:
+    """Where Valkey remembers that these ran; they are of one shard of a board."""
+    keys: dict[str, None] = {}
+    for parcel in parcels:
+        keys[parcel.board.keys.of_board(parcel.shard, "board")] = None
+        keys[parcel.board.keys.of_board(parcel.shard, f"calls:{parcel.now // CALL_BUCKET}")] = None
+    return list(keys)
+
+
 def _window_keys(parcel: Parcel, windows: Iterable[Address], *, metadata: bool) -> Iterable[str]:
     board = parcel.board
     for address in windows:
@@ -143,38 +152,12 @@ def _window_keys(parcel: Parcel, windows: Iterable[Address], *, metadata: bool) 
 def _rest(parcel: Parcel) -> list[Value]:
     ordering, submissions = parcel.board.ordering, parcel.parts
     moments = b"".join(pack_int64(checked.moment) for checked in submissions) if ordering.timed else b""
-    rest: list[Value] = [journal_entry(parcel), moments]
+    rest: list[Value] = [submit_entry(parcel), moments]
     place = ordering.score_place
     for checked in submissions:
         rest.append(place(checked.score))
         rest.append(checked.member)
     return rest
-
-
-def journal_entry(parcel: Parcel) -> bytes:
-    """All that replaying the call needs."""
-    if not parcel.board.definition.archive.journal:
-        return b""
-    return _encode_journal(
-        (
-            "submit",
-            parcel.call,
-            parcel.now,
-            [
-                (
-                    each.index,
-                    each.id,
-                    each.member,
-                    each.score,
-                    each.moment,
-                    each.groups,
-                    each.op,
-                    each.metadata,
-                )
-                for each in parcel.parts
-            ],
-        )
-    )
 
 
 def _max_change(board: Board) -> float | tuple[int, int]:

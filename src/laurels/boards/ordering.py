@@ -174,9 +174,9 @@ class Ordering:
     def parse_place(self, place: bytes) -> tuple[Score, Moment | None]:
         """The score, and the moment it was reached where ties go to the earliest."""
         if not self.exact:
-            return _whole(float(place)), None
+            return whole(float(place)), None
         packed = place[:8]
-        score = unpack_int64(packed) if self.int64 else _whole(unpack_number(packed))
+        score = unpack_int64(packed) if self.int64 else whole(unpack_number(packed))
         return score, unpack_int64(place[8:16]) if self.timed else None
 
     def edge(self, score: Score) -> tuple[bytes, bytes]:
@@ -194,6 +194,6 @@ class Ordering:
         return rising, (moment or 0) if self.timed else 0, member
 
 
-def _whole(score: float) -> Score:
+def whole(score: float) -> Score:
     """1200.0 as 1200: what was given as an integer comes back as one."""
     return int(score) if score.is_integer() and abs(score) <= EXACT_INTEGERS else score

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar
 
 import msgspec
 
@@ -69,9 +69,9 @@ class Stretch:
     change: bool = False
 
     def check(self) -> None:
-        _check_bound("limit", self.limit, 1, PAGE_LIMIT)
+        check_bound("limit", self.limit, 1, PAGE_LIMIT)
         if self.rank is not None:
-            _check_bound("rank", self.rank, 1, 2**53)
+            check_bound("rank", self.rank, 1, 2**53)
             if self.cursor is not None or self.start == "bottom":
                 raise InvalidInput.at("rank", "jumps from the top, so it goes with neither cursor nor bottom")
 
@@ -87,14 +87,25 @@ class _View:
     window: SpreadWindow
 
 
+class Kept(Protocol):
+    """Who knows of windows that Valkey no longer answers for."""
+
+    async def ranks(self, board: Board, address: Address, members: Sequence[bytes]) -> list[int | None]:
+        """Each member's rank in the window; None for who was not in it, or is not known to have been."""
+        ...
+
+
 class Reader:
     """Answers questions about the boards that it finds in the catalog."""
 
-    def __init__(self, valkey: Valkey, catalog: Catalog, rolling: Rolling, clock: Clock) -> None:
+    def __init__(
+        self, valkey: Valkey, catalog: Catalog, rolling: Rolling, clock: Clock, kept: Kept | None = None
+    ) -> None:
         self._valkey = valkey
         self._catalog = catalog
         self._rolling = rolling
         self._clock = clock
+        self._kept = kept
 
     async def page(
         self,
@@ -117,7 +128,7 @@ class Reader:
                     reply = await view.window.from_end(0, limit)
                 return await self._page_of(view, reply, stretch.start, change=stretch.change)
             found = read_cursor(board, stretch.cursor)
-            view = await self._view(board, _agreed(board, found, where))
+            view = await self._view(board, agreed(board, found, where))
             go = view.window.after if found.direction == "after" else view.window.before
             return await self._page_of(
                 view, await go(found.position, limit), found.start, change=stretch.change
@@ -150,8 +161,8 @@ class Reader:
     async def around(self, ref: BoardRef, where: Where, member: str, above: int = 5, below: int = 5) -> Page:
         """A member with those just above and below it."""
         encoded = check_member(member)
-        _check_bound("above", above, 0, AROUND_LIMIT)
-        _check_bound("below", below, 0, AROUND_LIMIT)
+        check_bound("above", above, 0, AROUND_LIMIT)
+        check_bound("below", below, 0, AROUND_LIMIT)
 
         async def ask(board: Board) -> Page:
             view = await self._view(board, where)
@@ -204,7 +215,7 @@ class Reader:
 
     async def distribution(self, ref: BoardRef, where: Where, buckets: int = 20) -> Distribution:
         """How many entries have which scores, in buckets of equal width."""
-        _check_bound("buckets", buckets, 1, BUCKET_LIMIT)
+        check_bound("buckets", buckets, 1, BUCKET_LIMIT)
 
         async def ask(board: Board) -> Distribution:
             view = await self._view(board, where)
@@ -282,7 +293,7 @@ class Reader:
         return write_cursor(view.board, view.address, start, direction, Position(edge.place, edge.member))
 
     async def _ranks_before(self, view: _View, members: list[bytes]) -> list[int | None]:
-        """Each member's rank in the window before; None for who was not in it, or when it is not kept."""
+        """Each member's rank in the window before; None for who was not in it, or when nobody has kept it."""
         earlier = view.pane.calendar.previous(view.slot)
         if earlier is None:
             return [None] * len(members)
@@ -291,17 +302,20 @@ class Reader:
                 view.board, Where(view.address.label, earlier.text, str(view.address.cut))
             )
         except NotFound:
-            return [None] * len(members)
+            if self._kept is None:
+                return [None] * len(members)
+            address = Address(view.address.label, earlier.text, view.address.cut)
+            return await self._kept.ranks(view.board, address, members)
         _, found = await before.window.standing(members, brief=True)
         return [stood.better + 1 if stood else None for stood in found]
 
 
-def _check_bound(field: str, value: int, least: int, greatest: int) -> None:
+def check_bound(field: str, value: int, least: int, greatest: int) -> None:
     if not least <= value <= greatest:
         raise InvalidInput.at(field, f"must lie within {least} and {greatest}, not {value}")
 
 
-def _agreed(board: Board, cursor: Cursor, where: Where) -> Where:
+def agreed(board: Board, cursor: Cursor, where: Where) -> Where:
     """The cursor's own window, unless the question names another."""
     group = None if where.group is None else str(parse_cut(where.group, board.definition))
     for name, asked, own in (

@@ -12,10 +12,9 @@ import secrets
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-import msgspec
-
 from laurels.boards.answers import WindowInfo
 from laurels.boards.board import Address, Target
+from laurels.boards.journal import remove_entry
 from laurels.boards.keys import parse_cut
 from laurels.boards.message import CALL_BUCKET
 from laurels.boards.submission import check_member
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from laurels.clock import Clock
     from laurels.moments import Moment
     from laurels.valkey.client import Valkey
+    from laurels.valkey.messages import Durability
 
 WINDOWS_A_CALL: Final = 100
 # Everything a window may have beside its entries, whatever the board's definition is or was.
@@ -75,20 +75,32 @@ class Retention:
             for (pane, slot), count in zip(newest, counts, strict=True)
         ]
 
-    async def remove(self, ref: BoardRef, member: str) -> bool:
+    async def remove(self, ref: BoardRef, member: str, durability: Durability = "fast") -> bool:
         """Takes a member out of every live window and group; whether it was in any."""
         encoded = check_member(member)
         while True:
             board = await self._catalog.in_force(ref)
             try:
-                return await self._remove(board, encoded)
+                return await self._remove(board, encoded, durability)
             except DefinitionChanged as changed:
                 await self._catalog.refresh(ref, changed.known)
 
+    async def written(self, board: Board, shard: int) -> list[tuple[str, str]]:
+        """Label and slot of each window that was written and may still be there."""
+        tokens = await self._tokens(board, shard)
+        return [(label, slot) for label, _, slot in (token.partition("|") for token in tokens)]
+
+    async def cuts(self, board: Board, shard: int, label: str, slot: str) -> list[str]:
+        """The groups that a window has, as they are named."""
+        key = board.keys.of_board(shard, f"cuts:{label}|{slot}")
+        return [cut.decode() for cut in await self._valkey.command("SMEMBERS", key)]
+
     async def holds_entries(self, board: Board) -> bool:
-        """Whether any window of the board has an entry."""
+        """Whether any window of the board has an entry, or any player a rating."""
         for shard in range(board.keys.shards):
-            async for address in self._addresses(board, shard):
+            if await self._valkey.command("EXISTS", board.keys.of_board(shard, "ratings")):
+                return True
+            async for address in self.addresses(board, shard):
                 if await self._valkey.command("EXISTS", board.window_key(shard, address)):
                     return True
         return False
@@ -100,7 +112,7 @@ class Retention:
             windows = board.keys.of_board(shard, "windows")
             if wanted is None:
                 await self._valkey.command("UNLINK", board.keys.of_board(shard, "board"))
-            async for address in self._addresses(board, shard):
+            async for address in self.addresses(board, shard):
                 if wanted is None or address.label in wanted:
                     key = board.window_key(shard, address)
                     await self._valkey.command("UNLINK", *(f"{key}{part}" for part in PARTS))
@@ -119,9 +131,9 @@ class Retention:
         show, and dense ranks.
         """
         for shard in range(old.keys.shards):
-            async for address in self._addresses(old, shard):
+            async for address in self.addresses(old, shard):
                 key, cuts = old.window_key(shard, address), old.keys.of_board(shard, f"cuts:{address.token}")
-                if _target(new, address) is None:
+                if target_at(new, address) is None:
                     await self._valkey.command("UNLINK", *(f"{key}{part}" for part in PARTS))
                     await self._valkey.command("SREM", cuts, str(address.cut))
                 elif not new.definition.dense:
@@ -136,8 +148,8 @@ class Retention:
         now = self._clock()
         for shard in range(board.keys.shards):
             longest: dict[str, int] = {}
-            async for address in self._addresses(board, shard):
-                zone, target = board.zone_of(address.cut), _target(board, address)
+            async for address in self.addresses(board, shard):
+                zone, target = board.zone_of(address.cut), target_at(board, address)
                 if target is None:
                     continue
                 seconds = target.seconds_to_live(now)
@@ -160,28 +172,33 @@ class Retention:
                 if all(until is not None and now >= until for until in _held_until(board, token)):
                     await self._valkey.command("ZREM", board.keys.of_board(shard, "windows"), token)
 
-    async def _remove(self, board: Board, member: bytes) -> bool:
+    async def _remove(self, board: Board, member: bytes, durability: Durability) -> bool:
         shard = board.keys.shard_of(member)
         header = RemoveHeader(
             shape_of(board.ordering, dense=board.definition.dense, metadata=True), board.version, 1
         )
-        header.journal = int(board.definition.archive.journal)
-        entry = msgspec.msgpack.encode(("remove", secrets.token_urlsafe(16), self._clock(), member))
-        addresses = [address async for address in self._addresses(board, shard)]
+        header.journal = 1 if board.definition.archive.journal else 2
+        header.durable = int(durability != "fast")
+        entry = remove_entry(secrets.token_urlsafe(16), self._clock(), board.version, member)
+        header.rated = int(board.is_rated)
+        addresses = [address async for address in self.addresses(board, shard)]
         found = 0
-        for first in range(0, len(addresses), WINDOWS_A_CALL):
+        for first in range(0, max(len(addresses), header.rated), WINDOWS_A_CALL):
             keys = [board.keys.of_board(shard, "board"), board.keys.of_board(shard, "journal")]
+            if header.rated:
+                keys.append(board.keys.of_board(shard, "ratings"))
             for address in addresses[first : first + WINDOWS_A_CALL]:
                 keys += board.keys.parts(board.window_key(shard, address), metadata=True)
-            found += await functions.remove(self._valkey, keys, header, entry, member)
+            found += await functions.remove(self._valkey, keys, header, (entry, member), durability)
             header.journal = 0
         return found > 0
 
     async def _unlink_board(self, board: Board, shard: int) -> None:
         day, bucket = self._clock() // DAY, self._clock() // CALL_BUCKET
         # Each lives for two days or twenty minutes from its first use, so one of the time before may be left.
-        names = ["windows", "journal"]
-        names += [f"ids:{day - ago}" for ago in range(3)] + [f"calls:{bucket - ago}" for ago in range(3)]
+        names = ["windows", "journal", "dead", "ratings"]
+        names += [f"{name}:{day - ago}" for name in ("ids", "once") for ago in range(3)]
+        names += [f"calls:{bucket - ago}" for ago in range(3)]
         await self._valkey.command("UNLINK", *(board.keys.of_board(shard, name) for name in names))
 
     async def _entries(self, board: Board, address: Address) -> int:
@@ -211,7 +228,7 @@ class Retention:
                 if has_begun and (until is None or now < until):
                     yield pane, slot
 
-    async def _addresses(self, board: Board, shard: int) -> AsyncIterator[Address]:
+    async def addresses(self, board: Board, shard: int) -> AsyncIterator[Address]:
         """Every window that was written and may still be there: whole, then its groups."""
         for token in await self._tokens(board, shard):
             label, _, slot = token.partition("|")
@@ -221,7 +238,7 @@ class Retention:
                     address = Address(label, slot, parse_cut(cut, board.definition))
                 except InvalidInput:  # a group that the board had under an earlier definition
                     continue
-                if _target(board, address):
+                if target_at(board, address):
                     yield address
 
     async def _tokens(self, board: Board, shard: int) -> list[str]:
@@ -229,7 +246,7 @@ class Retention:
         return [token.decode() for token in await self._valkey.command("ZREVRANGE", key, 0, -1)]
 
 
-def _target(board: Board, address: Address) -> Target | None:
+def target_at(board: Board, address: Address) -> Target | None:
     """The window at this address; None when the definition has no such window or group, or its clock no
     such hour.
     """

@@ -13,6 +13,7 @@ only ever computed from the days as they stand.
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import structlog
@@ -31,8 +32,9 @@ if TYPE_CHECKING:
     from laurels.moments import Moment
     from laurels.valkey.client import Valkey
 
-# Members a call: 30 days of them are read and written in about 3 ms at 1M members (bench/).
-MEMBERS_A_CALL: Final = 250
+# What a call reads: members times days, in one or two milliseconds (bench/stalls.py).
+ENTRIES_A_CALL: Final = 3_000
+MOST_MEMBERS_A_CALL: Final = 250
 
 log = structlog.get_logger()
 
@@ -63,6 +65,25 @@ class Rolling:
                     tomorrow = pane.calendar.following(pane.calendar.at(now))
                     if tomorrow and _work(board, pane, tomorrow) not in self._complete:
                         self._completion(board, pane, tomorrow).add_done_callback(_log_failure)
+
+    async def turn_over(self, board: Board, now: Moment) -> int:
+        """Completes the windows of today and tomorrow; how many they are."""
+        windows = [
+            (pane, slot)
+            for zone in board.zones
+            for pane in board.panes(zone)
+            if pane.how == "fold"
+            for slot in (pane.calendar.at(now), pane.calendar.following(pane.calendar.at(now)))
+            if slot
+        ]
+        for pane, slot in windows:
+            with suppress(NotFound):  # its days are gone already
+                await self.ensure(board, pane, slot)
+        return len(windows)
+
+    def forget(self, board: Board) -> None:
+        """Its windows are to be looked at again: their days changed otherwise than by submissions."""
+        self._complete = {work for work in self._complete if work[0] is not board}
 
     async def close(self) -> None:
         for task in self._under_way.values():
@@ -117,29 +138,33 @@ class Rolling:
         return [cut for cut in cuts if board.zone_of(cut) == pane.zone]
 
     async def _complete_one(self, board: Board, shard: int, pane: Pane, slot: Slot, cut: Cut) -> None:
-        own = Address(pane.label, slot.text, cut)
-        target = Target(own, slot, pane)
+        target = Target(Address(pane.label, slot.text, cut), slot, pane)
         await self._catalog.register(board, shard, [target], self._clock())
-        days = board.fold_addresses(pane, slot, cut)
-        keys = [board.keys.of_board(shard, "board")]
-        keys += [
-            key
-            for address in (own, *days)
-            for key in board.keys.parts(board.window_key(shard, address), metadata=False)
-        ]
-        header = FoldHeader(
-            shape=shape_of(board.ordering, dense=board.definition.dense, metadata=False),
-            version=board.version,
-            op=board.fold_op(pane),
-            day=1,
-            cursor="0",
-            count=MEMBERS_A_CALL,
-            seconds=target.seconds_to_live(self._clock()),
-        )
-        for header.day in range(1, len(days) + 1):
-            while (cursor := await functions.fold(self._valkey, keys, header)) != "0":
-                header.cursor = cursor
-            header.cursor = "0"
+        await fold_days(self._valkey, board, shard, target, target.seconds_to_live(self._clock()))
+
+
+async def fold_days(valkey: Valkey, board: Board, shard: int, target: Target, seconds: int) -> None:
+    """Computes every entry of a rolling window from its days, a few hundred members a call."""
+    days = board.fold_addresses(target.pane, target.slot, target.address.cut)
+    keys = [board.keys.of_board(shard, "board")]
+    keys += [
+        key
+        for address in (target.address, *days)
+        for key in board.keys.parts(board.window_key(shard, address), metadata=False)
+    ]
+    header = FoldHeader(
+        shape=shape_of(board.ordering, dense=board.definition.dense, metadata=False),
+        version=board.version,
+        op=board.fold_op(target.pane),
+        day=1,
+        cursor="0",
+        count=min(MOST_MEMBERS_A_CALL, ENTRIES_A_CALL // len(days)),
+        seconds=seconds,
+    )
+    for header.day in range(1, len(days) + 1):
+        while (cursor := await functions.fold(valkey, keys, header)) != "0":
+            header.cursor = cursor
+        header.cursor = "0"
 
 
 def _work(board: Board, pane: Pane, slot: Slot) -> _Work:

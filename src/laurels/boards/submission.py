@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+from msgspec.structs import force_setattr
 
 from laurels.boards.keys import WHOLE, Cut
 from laurels.errors import InvalidInput
@@ -61,6 +62,13 @@ class Checked(msgspec.Struct, frozen=True, gc=False):
     op: str
     metadata: str
 
+    def moved(self, now: Moment, index: int) -> Checked:
+        """The same in another place, in a call of this moment; unless it has a moment of its own."""
+        force_setattr(self, "index", index)
+        if self.given.at is None:
+            force_setattr(self, "moment", now)
+        return self
+
     @property
     def made_by(self) -> str:
         """The call that made the id, when it is one of ours that comes back in a retry."""
@@ -85,11 +93,14 @@ def _encoded(field: str, text: str, limit: int) -> bytes:
     return encoded
 
 
-def check(board: Board, given: Submission, now: Moment, index: int = 0) -> Checked:
-    """Everything that can be known without the store; raises `InvalidInput` naming the field."""
+def check(board: Board, given: Submission, now: Moment, index: int = 0, *, by_match: bool = False) -> Checked:
+    """Everything that can be known without the store; raises `InvalidInput` naming the field.
+
+    `by_match`: whether the score is the rating that a match will leave.
+    """
     member = check_member(given.member)
     score = board.ordering.parse_score(given.score)
-    if board.is_limited:
+    if board.is_limited and not by_match:
         _check_limits(board, score)
     return Checked(
         given=given,
@@ -106,6 +117,8 @@ def check(board: Board, given: Submission, now: Moment, index: int = 0) -> Check
 
 
 def _check_limits(board: Board, score: Score) -> None:
+    if board.is_rated:
+        raise InvalidInput.at("score", "the board takes its scores from matches; report a match instead")
     limits = board.definition.limits
     if limits.min is not None and score < limits.min:
         raise InvalidInput.at("score", f"{score} is below the board's min of {limits.min}")
@@ -132,6 +145,11 @@ def _check_groups(board: Board, groups: dict[str, str]) -> tuple[Cut, ...]:
         if not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers exist
             raise InvalidInput.at(f"groups.{name}", "must be a string")
         _encoded(f"groups.{name}", value, GROUP_VALUE_BYTES)
+    return cuts_of(board, groups)
+
+
+def cuts_of(board: Board, groups: dict[str, str]) -> tuple[Cut, ...]:
+    """The cuts of the board that a member of these groups is ranked in, besides the whole."""
     return tuple(
         Cut(dimensions, tuple(groups[name] for name in dimensions))
         for dimensions in board.definition.groups

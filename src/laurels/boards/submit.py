@@ -7,6 +7,10 @@ submits is applied in the order it came.
 Every submission has an id. One that a client gives is remembered by Valkey for a day or more; one that is
 made here names its call, and Valkey remembers calls for ten minutes or more. Sent again, neither counts
 twice.
+
+An answer may wait until what it tells is on disk, or on replicas (`Durability`). Single submissions go out
+with others of the same durability, so that none waits for more than it asked; a batch waits once for many of
+its calls.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
@@ -23,6 +27,7 @@ import structlog
 from laurels.boards.deliver import Call, Courier, Outcome
 from laurels.boards.submission import BatchResult, Checked, Rejected, Submission, Submitted, check
 from laurels.errors import InvalidInput, OutcomeUnknown
+from laurels.valkey import functions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -31,9 +36,11 @@ if TYPE_CHECKING:
     from laurels.boards.catalog import Catalog
     from laurels.boards.deliver import LaidOut
     from laurels.boards.keys import BoardRef
+    from laurels.boards.message import Parcel
     from laurels.boards.rolling import Rolling
     from laurels.clock import Clock
     from laurels.valkey.client import Valkey
+    from laurels.valkey.messages import Durability
 
 log = structlog.get_logger()
 
@@ -46,6 +53,8 @@ COST_OF_EXACTNESS: Final = 4
 COST_OF_COUNTING: Final = 2
 # How many single submissions go out together at most.
 TOGETHER: Final = 200
+# How many calls of a batch wait for the disk together: a second, where Valkey writes to it every second.
+CALLS_A_WAIT: Final = 200
 
 
 @dataclass(slots=True)
@@ -62,10 +71,13 @@ class _Chunk:
     fed: list[list[Checked]] = field(default_factory=list)
     cost: int = 0
 
-    def add(self, place: int, given: Submission, now: int) -> None:
+    def add(self, place: int, given: Submission | Checked, now: int) -> None:
         """Raises `InvalidInput` when any of the boards refuses it; then none gets it."""
         index = len(self.own)
-        checked = check(self.board, given, now, index)
+        if isinstance(given, Checked):
+            checked = given.moved(now, index)
+        else:
+            checked = check(self.board, given, now, index)
         if self.feeds:
             self.fed.append([check(feed, _for_feed(feed, checked), now, index) for feed in self.feeds])
         self.own.append(checked)
@@ -81,11 +93,31 @@ class _Refused(NamedTuple):
     """A submission that was not accepted: its place in what was given, and why."""
 
     place: int
-    given: Submission | InvalidInput
+    given: Submission | Checked | InvalidInput
     error: InvalidInput
 
 
-_Waiting = tuple[Submission, "asyncio.Future[Submitted]"]
+@dataclass(slots=True)
+class _Batch:
+    """What a batch asked for, and what became of it so far."""
+
+    durability: Durability
+    progress: Callable[[int], None] | None = None
+    accepted: int = 0
+    refused: list[_Refused] = field(default_factory=list)
+    unconfirmed: list[Parcel] = field(default_factory=list)
+
+    def tell(self) -> None:
+        if self.progress:
+            self.progress(self.accepted + len(self.refused))
+
+
+class _Waiting(NamedTuple):
+    """A submission that is good by this definition of its board, and who waits for what becomes of it."""
+
+    checked: Checked
+    board: Board
+    answer: asyncio.Future[Submitted]
 
 
 @dataclass(slots=True)
@@ -100,26 +132,30 @@ class Submitter:
     """Sends submissions to the boards that it finds in the catalog."""
 
     def __init__(self, valkey: Valkey, catalog: Catalog, rolling: Rolling, clock: Clock) -> None:
+        self._valkey = valkey
         self._courier = Courier(valkey, catalog, clock)
         self._catalog = catalog
         self._rolling = rolling
         self._clock = clock
-        self._queues: dict[BoardRef, _Queue] = {}
+        self._queues: dict[tuple[BoardRef, Durability], _Queue] = {}
         self._senders: set[asyncio.Task[None]] = set()
 
-    async def submit(self, ref: BoardRef, given: Submission) -> Submitted:
+    async def submit(self, ref: BoardRef, given: Submission, durability: Durability = "fast") -> Submitted:
         """One submission, and where it leaves its member."""
         board = await self._catalog.board(ref)
         try:
-            check(board, given, self._clock())
+            checked = check(board, given, self._clock())
         except InvalidInput:  # by a definition that another process may have changed
-            check(await self._catalog.in_force(ref), given, self._clock())
-        queue = self._queues.setdefault(ref, _Queue())
+            board = await self._catalog.in_force(ref)
+            checked = check(board, given, self._clock())
+        queue = self._queues.get((ref, durability))
+        if queue is None:
+            queue = self._queues[ref, durability] = _Queue()
         answer: asyncio.Future[Submitted] = asyncio.get_running_loop().create_future()
-        queue.waiting.append((given, answer))
+        queue.waiting.append(_Waiting(checked, board, answer))
         if not queue.is_sending:
             queue.is_sending = True
-            sender = asyncio.create_task(self._send_waiting(ref, queue))
+            sender = asyncio.create_task(self._send_waiting(ref, queue, durability))
             self._senders.add(sender)
             sender.add_done_callback(self._senders.discard)
         return await answer
@@ -129,6 +165,7 @@ class Submitter:
         ref: BoardRef,
         given: Iterable[Submission | InvalidInput],
         progress: Callable[[int], None] | None = None,
+        durability: Durability = "fast",
     ) -> BatchResult:
         """Many submissions; a bad one harms no other, be it that it was not even read. `progress` hears how
         many are done.
@@ -137,62 +174,70 @@ class Submitter:
         member's submissions is kept.
         """
         board = await self._catalog.board(ref)
-        refused: list[_Refused] = []
-        accepted = await self._submit_all(board, enumerate(given), refused, progress)
+        batch = _Batch(durability, progress)
+        await self._submit_all(board, enumerate(given), batch)
+        refused, accepted = batch.refused, batch.accepted
         if refused and (changed := await self._catalog.in_force(ref)) is not board:
             # By a definition that another process had changed: the one in force decides.
-            again, refused = refused, []
-            accepted += await self._submit_all(changed, ((each.place, each.given) for each in again), refused)
+            again, batch = refused, _Batch(durability)
+            await self._submit_all(changed, ((each.place, each.given) for each in again), batch)
+            refused, accepted = batch.refused, accepted + batch.accepted
         refused.sort(key=lambda each: each.place)
         return BatchResult(accepted, [Rejected(each.place, each.error.detail) for each in refused])
 
+    async def confirm(self, ref: BoardRef, durability: Durability) -> None:
+        """Waits until what any process wrote to the board before is as durable as this."""
+        board = await self._catalog.board(ref)
+        shards = range(board.keys.shards)
+        keys = [board.keys.of_board(shard, "board") for shard in shards]
+        await asyncio.gather(*(functions.confirm(self._valkey, (key,), (), durability) for key in keys))
+
     async def _submit_all(
-        self,
-        board: Board,
-        given: Iterable[tuple[int, Submission | InvalidInput]],
-        refused: list[_Refused],
-        progress: Callable[[int], None] | None = None,
-    ) -> int:
-        """How many were accepted; the others go into `refused`."""
+        self, board: Board, given: Iterable[tuple[int, Submission | Checked | InvalidInput]], batch: _Batch
+    ) -> None:
         feeds = await self._catalog.feeds(board)
-        accepted = 0
-        under_way: asyncio.Task[int] | None = None
+        is_durable = batch.durability != "fast"
+        under_way: asyncio.Task[None] | None = None
         try:
-            for chunk in self._chunks(board, feeds, given, refused):
-                call = Call(chunk.id, board, chunk.own, report=False)
+            for chunk in self._chunks(board, feeds, given, batch.refused):
+                call = Call(chunk.id, board, chunk.own, report=False, durability=batch.durability)
+                call = replace(call, is_confirmed_later=True) if is_durable else call
                 laid_out = self._courier.lay_out(call)
                 if under_way:
-                    accepted += await under_way
-                    if progress:
-                        progress(accepted + len(refused))
-                under_way = asyncio.create_task(self._carry_batch(call, laid_out, chunk, refused))
+                    await under_way
+                    batch.tell()
+                under_way = asyncio.create_task(self._carry_batch(call, laid_out, chunk, batch))
                 await asyncio.sleep(0)
             if under_way:
-                accepted += await under_way
+                await under_way
+            await self._confirm(batch)
         except OutcomeUnknown as error:
-            error.detail += f"; {accepted} submissions before these are counted"
+            error.detail += f"; {batch.accepted} submissions before these are counted"
             raise
-        if progress:
-            progress(accepted + len(refused))
-        return accepted
+        batch.tell()
 
-    async def _carry_batch(
-        self, call: Call, laid_out: LaidOut, chunk: _Chunk, refused: list[_Refused]
-    ) -> int:
-        """How many of the chunk were accepted."""
+    async def _carry_batch(self, call: Call, laid_out: LaidOut, chunk: _Chunk, batch: _Batch) -> None:
         outcome = await self._courier.deliver(call, laid_out)
-        await self._feed(chunk, outcome)
+        await self._feed(chunk, call, outcome)
+        batch.unconfirmed += outcome.unconfirmed
+        if len(batch.unconfirmed) >= CALLS_A_WAIT:
+            await self._confirm(batch)
         for index, error in outcome.refused.items():
-            refused.append(_Refused(chunk.places[index], chunk.own[index].given, error))
-        return len(chunk.own) - len(outcome.refused)
+            batch.refused.append(_Refused(chunk.places[index], chunk.own[index].given, error))
+        batch.accepted += len(chunk.own) - len(outcome.refused)
 
-    async def _feed(self, chunk: _Chunk, outcome: Outcome) -> None:
-        """Carries what the board accepted to the boards that it feeds, under the same id."""
+    async def _confirm(self, batch: _Batch) -> None:
+        await self._courier.confirm(batch.unconfirmed, batch.durability)
+        batch.unconfirmed.clear()
+
+    async def _feed(self, chunk: _Chunk, call: Call, outcome: Outcome) -> None:
+        """Carries what the board accepted to the boards that it feeds, under the same id, as durably."""
         now = self._clock()
         self._rolling.prepare(chunk.board, now)
         for number, feed in enumerate(chunk.feeds):
             parts = [fed[number] for fed in chunk.fed if fed[number].index not in outcome.refused]
-            fed = await self._courier.deliver(Call(chunk.id, feed, parts, report=False))
+            fed = await self._courier.deliver(replace(call, board=feed, parts=parts, report=False))
+            outcome.unconfirmed += fed.unconfirmed
             for index, refusal in fed.refused.items():
                 log.warning(
                     "a fed board refused what its feeder counted",
@@ -203,47 +248,49 @@ class Submitter:
                 )
             self._rolling.prepare(feed, now)
 
-    async def _send_waiting(self, ref: BoardRef, queue: _Queue) -> None:
+    async def _send_waiting(self, ref: BoardRef, queue: _Queue, durability: Durability) -> None:
         try:
             while queue.waiting:
                 taken = list(_take_distinct(queue.waiting))
                 try:
-                    await self._send_together(ref, taken)
+                    await self._send_together(ref, taken, durability)
                 except Exception as error:  # noqa: BLE001  # whatever it is, nobody may wait for ever
-                    for _, answer in taken:
-                        _answer(answer, error)
+                    for waiting in taken:
+                        _answer(waiting.answer, error)
         finally:
             queue.is_sending = False
 
-    async def _send_together(self, ref: BoardRef, taken: list[_Waiting]) -> None:
+    async def _send_together(self, ref: BoardRef, taken: list[_Waiting], durability: Durability) -> None:
         board = await self._catalog.board(ref)
         feeds = await self._catalog.feeds(board)
         refused: list[_Refused] = []
-        given = enumerate(given for given, _ in taken)
+        given = enumerate(
+            waiting.checked if waiting.board is board else waiting.checked.given for waiting in taken
+        )
         for chunk in self._chunks(board, feeds, given, refused):
+            call = Call(chunk.id, board, chunk.own, report=True, durability=durability)
             try:
-                outcome = await self._courier.deliver(Call(chunk.id, board, chunk.own, report=True))
-                await self._feed(chunk, outcome)
+                outcome = await self._courier.deliver(call)
+                await self._feed(chunk, call, outcome)
             except OutcomeUnknown as error:
                 for place, checked in zip(chunk.places, chunk.own, strict=True):
-                    _answer(taken[place][1], OutcomeUnknown(error.detail, chunk.made_id(checked)))
+                    _answer(taken[place].answer, OutcomeUnknown(error.detail, chunk.made_id(checked)))
                 continue
             for place, checked in zip(chunk.places, chunk.own, strict=True):
                 refusal = outcome.refused.get(checked.index)
-                _answer(taken[place][1], refusal or _submitted(chunk, checked, outcome))
+                _answer(taken[place].answer, refusal or _submitted(chunk, checked, outcome))
         for each in refused:  # good when it joined the queue; time or the definition went on
-            _answer(taken[each.place][1], each.error)
+            _answer(taken[each.place].answer, each.error)
 
     def _chunks(
         self,
         board: Board,
         feeds: list[Board],
-        given: Iterable[tuple[int, Submission | InvalidInput]],
+        given: Iterable[tuple[int, Submission | Checked | InvalidInput]],
         refused: list[_Refused],
     ) -> Iterator[_Chunk]:
         """The submissions that are good, cut so that no call costs too much."""
-        cost = max(map(_cost_of_cut, (board, *feeds)))
-        room = max(1, COST_A_CALL // cost)
+        room = min(map(cuts_a_call, (board, *feeds)))
         chunk = _Chunk(board, feeds)
         now = self._clock()
         for place, submission in given:
@@ -262,16 +309,18 @@ class Submitter:
             yield chunk
 
 
-def _cost_of_cut(board: Board) -> int:
+def cuts_a_call(board: Board) -> int:
+    """How many submissions, counted once for each cut that they are ranked in, fit one call."""
     cost = COST_OF_EXACTNESS if board.ordering.exact else 1 if board.is_fast else COST_OF_READING
-    return board.writes_per_cut * cost * (COST_OF_COUNTING if board.definition.dense else 1)
+    cost *= board.writes_per_cut * (COST_OF_COUNTING if board.definition.dense else 1)
+    return max(1, COST_A_CALL // cost)
 
 
 def _take_distinct(waiting: deque[_Waiting]) -> Iterator[_Waiting]:
     """From the front, up to the first whose member is in it already: a call tells a member's rank once."""
-    members: set[str] = set()
-    while waiting and waiting[0][0].member not in members and len(members) < TOGETHER:
-        members.add(waiting[0][0].member)
+    members: set[bytes] = set()
+    while waiting and waiting[0].checked.member not in members and len(members) < TOGETHER:
+        members.add(waiting[0].checked.member)
         yield waiting.popleft()
 
 

@@ -10,7 +10,22 @@ from typing import NoReturn
 
 import typer
 
-from laurels.cli import apply, boards, demo, doctor, keys, load, serve, version
+from laurels.cli import (
+    apply,
+    boards,
+    demo,
+    doctor,
+    erase,
+    export,
+    keys,
+    load,
+    matches,
+    project_secrets,
+    rebuild,
+    serve,
+    version,
+    worker,
+)
 from laurels.cli.output import complain
 from laurels.errors import LaurelsError
 
@@ -26,13 +41,20 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.command()(serve.serve)
+app.command()(worker.worker)
 app.command()(apply.apply)
 # A score may be negative: -5 is no option.
 app.command(context_settings={"ignore_unknown_options": True})(boards.submit)
 app.command()(load.load)
+app.command()(matches.match)
 app.command()(boards.top)
 app.command()(boards.rank)
 app.add_typer(keys.app, name="keys")
+app.add_typer(project_secrets.app, name="secrets")
+app.command()(rebuild.rebuild)
+app.command()(export.export)
+app.command(name="import")(export.import_)
+app.command()(erase.erase)
 app.command()(doctor.doctor)
 app.command()(demo.demo)
 app.command()(version.version)

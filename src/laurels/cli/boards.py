@@ -1,6 +1,6 @@
 """Scores in, ranks out: `submit`, `top` and `rank`."""
 
-import asyncio
+from contextlib import aclosing, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from laurels import Laurels
 
 NEIGHBOURS = 3
-WATCH_SECONDS = 1.0
 
 
 def submit(  # noqa: PLR0913  # a parameter is an option
@@ -67,7 +66,9 @@ def top(  # noqa: PLR0913  # a parameter is an option
     slot: Slot = None,
     group: Group = None,
     limit: Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="How many entries.")] = 10,
-    watch: Annotated[bool, typer.Option("--watch", help="Refresh in place until Ctrl-C.")] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Show changes as they happen, until Ctrl-C.")
+    ] = False,
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
@@ -83,14 +84,18 @@ def top(  # noqa: PLR0913  # a parameter is an option
 
     async def keep_showing(laurels: "Laurels") -> None:
         page = await ask(laurels)
-        with Live(_page_table(page, group), console=session.output.console, auto_refresh=False) as live:
-            while True:
-                live.update(_page_table(page, group), refresh=True)
-                await asyncio.sleep(WATCH_SECONDS)
-                try:
-                    page = await ask(laurels)
-                except Unavailable as error:
-                    live.update(Text(f"{printable(error.detail)}; trying again", "red"), refresh=True)
+        # Once a second for the time that is left; at once for what changes.
+        with Live(
+            console=session.output.console,
+            refresh_per_second=1,
+            get_renderable=lambda: _page_table(page, group),
+        ) as live:
+            where: dict[str, Any] = {"period": period, "slot": slot, "group": group}
+            async with aclosing(laurels.watch(board, **where, limit=limit)) as updates:
+                async for _ in updates:
+                    with suppress(Unavailable):  # then another update follows
+                        page = await ask(laurels)
+                    live.refresh()
 
     if watch and json:
         raise InvalidInput("--watch is for people; with --json, ask as often as you like")

@@ -8,7 +8,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -26,6 +26,7 @@ from laurels.cli.listening import Listener
 from laurels.cli.options import DataDir, Json
 from laurels.cli.output import Output
 from laurels.cli.welcome import OWN_BOARD, Announcement, Welcome
+from laurels.cli.worker import Background
 from laurels.errors import StartupError
 from laurels.laurels import Laurels
 from laurels.logs import configure_logs
@@ -37,10 +38,11 @@ if TYPE_CHECKING:
 APP = "laurels.cli.serve:worker_app"
 UVICORN: dict[str, Any] = {
     "factory": True,
-    "http": "httptools",
+    "http": "laurels.cli.protocol:Protocol",  # httptools
     "log_config": None,
     "access_log": False,  # the API has its own
     "server_header": False,
+    "proxy_headers": False,  # the API reads them itself, from proxies that the settings trust
     "timeout_graceful_shutdown": 10,  # seconds that requests under way have to end
 }
 
@@ -81,6 +83,9 @@ def serve(  # noqa: PLR0913  # a parameter is an option
         typer.Option(metavar="N", min=1, help="How many processes answer. (default: 1)", show_default=False),
     ] = None,
     demo: Annotated[bool, typer.Option("--demo", help="Fill the demo board, if it is empty.")] = False,
+    no_jobs: Annotated[
+        bool, typer.Option("--no-jobs", help="Leave background work to `laurels worker` elsewhere.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Start Laurels: its stores, unless URLs name others, and the API."""
@@ -96,7 +101,8 @@ def serve(  # noqa: PLR0913  # a parameter is an option
             }
             welcome = asyncio.run(_prepare(settings, stores, listener, output, demo=demo))
             announcement = Announcement(welcome, output)
-            _answer_requests(settings, listener)
+            with nullcontext() if no_jobs else Background():
+                _answer_requests(settings, listener)
             if not announcement.was_made:
                 raise StartupError("the API did not start: the log above says why")
     except Terminated:

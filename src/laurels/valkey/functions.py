@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from laurels.valkey.messages import (
+    Claimed,
     Counted,
+    Fence,
     FoldHeader,
     Listed,
+    MatchHeader,
     PageHeader,
     PageReply,
+    PlaceHeader,
+    Ranks,
     ReadHeader,
     Registration,
     RemoveHeader,
     Report,
+    ScanHeader,
+    Stale,
     Stood,
     SubmitHeader,
     SubmitReply,
@@ -25,8 +33,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from laurels.valkey.client import Reply, Valkey, Value
+    from laurels.valkey.messages import Durability, Settlement, Wanted
 
 _encode = msgspec.msgpack.Encoder().encode
+
+# Between two tries while nobody may write: a rebuilt board is being put in force.
+FENCED_SECONDS: Final = 0.005
 
 
 class DefinitionChanged(Exception):
@@ -37,15 +49,23 @@ class DefinitionChanged(Exception):
         self.known = known
 
 
+class FenceLapsed(Exception):
+    """The fence is not the caller's any more: others may have written meanwhile."""
+
+
 class MetadataKept(Exception):
     """The board has metadata, and the call did not name its keys: call again with them."""
 
 
 async def submit(
-    valkey: Valkey, keys: Sequence[str], header: SubmitHeader, rest: Sequence[Value]
+    valkey: Valkey,
+    keys: Sequence[str],
+    header: SubmitHeader,
+    rest: Sequence[Value],
+    durability: Durability = "fast",
 ) -> SubmitReply:
     """`rest`: the journal entry, the moments, then score and member of each submission."""
-    status, *answer = await valkey.write("laurels_submit", keys, (_encode(header), *rest))
+    status, *answer = await _write(valkey, "laurels_submit", keys, (_encode(header), *rest), durability)
     if status == b"version":
         raise DefinitionChanged(_version(answer[0]))
     if status == b"metadata":
@@ -55,6 +75,27 @@ async def submit(
         refused={index - 1: why.decode() for index, why in zip(refused[::2], refused[1::2], strict=True)},
         reports=[Report(*report) for report in reports],
     )
+
+
+async def match(
+    valkey: Valkey,
+    keys: Sequence[str],
+    header: MatchHeader,
+    rest: Sequence[Value],
+    durability: Durability = "fast",
+) -> list[Ranks] | Stale:
+    """Where it left each player; or `Stale`, and nothing was written. `rest`: as for `submit`, then member,
+    expected state and new state of each player.
+    """
+    status, *answer = await _write(valkey, "laurels_match", keys, (_encode(header), *rest), durability)
+    if status == b"version":
+        raise DefinitionChanged(_version(answer[0]))
+    if status == b"metadata":
+        raise MetadataKept
+    if status == b"stale":
+        return Stale(*answer)
+    (ranks,) = answer
+    return list(map(Ranks, ranks[::2], ranks[1::2]))
 
 
 async def adopt(valkey: Valkey, board_key: str, version: int) -> int:
@@ -67,21 +108,84 @@ async def register(valkey: Valkey, keys: tuple[str, str], registration: Registra
 
 
 async def remove(
-    valkey: Valkey, keys: Sequence[str], header: RemoveHeader, journal: bytes, member: bytes
+    valkey: Valkey,
+    keys: Sequence[str],
+    header: RemoveHeader,
+    rest: tuple[bytes, bytes],
+    durability: Durability = "fast",
 ) -> int:
-    """In how many of these windows the member was."""
-    status, answer = await valkey.write("laurels_remove", keys, (_encode(header), journal, member))
+    """In how many of these windows the member was. `rest`: the journal entry, and the member."""
+    status, answer = await _write(valkey, "laurels_remove", keys, (_encode(header), *rest), durability)
     if status == b"version":
         raise DefinitionChanged(_version(answer))
     return int(answer)
 
 
+async def confirm(valkey: Valkey, keys: Sequence[str], calls: Sequence[str], durability: Durability) -> int:
+    """How many of these calls are not known to have run."""
+    return int(await valkey.write("laurels_confirm", keys, calls, durability))
+
+
+async def bury(valkey: Valkey, dead_letters: str, name: str, fields: Sequence[Value]) -> None:
+    await valkey.write("laurels_bury", (dead_letters,), (name, *fields))
+
+
+async def lift(valkey: Valkey, journal: str, floor: str, ids: Sequence[str]) -> int:
+    return int(await valkey.write("laurels_lift", (journal,), (floor, *ids)))
+
+
 async def fold(valkey: Valkey, keys: Sequence[str], header: FoldHeader) -> str:
     """The next cursor; "0" when the day is done."""
-    status, answer = await valkey.write("laurels_fold", keys, (_encode(header),))
+    status, answer = await _write(valkey, "laurels_fold", keys, (_encode(header),))
     if status == b"version":
         raise DefinitionChanged(_version(answer))
     return answer.decode()
+
+
+async def fence(valkey: Valkey, keys: tuple[str, str], version: int, wanted: Fence) -> str:
+    """Keeps writers off the board, once no other fence does; the id of the journal's last entry."""
+    status, answer = await _write(valkey, "laurels_fence", keys, (version, *wanted))
+    if status == b"version":
+        raise DefinitionChanged(_version(answer))
+    return answer.decode()
+
+
+async def switch(valkey: Valkey, keys: Sequence[str], held: tuple[str, int], seconds: Sequence[int]) -> None:
+    """`held`: the token of the fence, and for how many milliseconds it goes on."""
+    (status,) = await valkey.write("laurels_switch", keys, (*held, *seconds))
+    if status == b"lapsed":
+        raise FenceLapsed
+
+
+async def unfence(valkey: Valkey, board_key: str, token: str, *, metadata: bool = False) -> None:
+    (status,) = await valkey.write("laurels_unfence", (board_key,), (token, int(metadata)))
+    if status == b"lapsed":
+        raise FenceLapsed
+
+
+async def place(valkey: Valkey, keys: Sequence[str], header: PlaceHeader, rest: Sequence[Value]) -> int:
+    """How many entries the window has then. `rest`: the journal entry, then place and member of each."""
+    status, answer = await _write(valkey, "laurels_place", keys, (_encode(header), *rest))
+    if status == b"version":
+        raise DefinitionChanged(_version(answer))
+    return int(answer)
+
+
+async def rename(valkey: Valkey, keys: Sequence[str], header: ReadHeader, member: bytes, named: bytes) -> int:
+    """In how many of these windows the member was."""
+    status, answer = await _write(valkey, "laurels_rename", keys, (_encode(header), member, named))
+    if status == b"version":
+        raise DefinitionChanged(_version(answer))
+    return int(answer)
+
+
+async def claim(valkey: Valkey, keys: tuple[str, str], wanted: Wanted) -> Claimed:
+    return Claimed(*await valkey.write("laurels_claim", keys, wanted))
+
+
+async def settle(valkey: Valkey, key: str, settlement: Settlement) -> bool:
+    """Whether it was still the owner's."""
+    return bool(await valkey.write("laurels_settle", (key,), settlement))
 
 
 async def _read(valkey: Valkey, function: str, keys: Sequence[str], args: Sequence[Value]) -> Reply:
@@ -120,6 +224,28 @@ async def page(
     return PageReply(
         total, first, better, list(map(Listed, members, places, metadata or [b""] * len(members)))
     )
+
+
+async def scan(valkey: Valkey, keys: Sequence[str], header: ScanHeader) -> tuple[str, list[Listed]]:
+    """The next cursor, "0" at the end; and some entries, in no order."""
+    _, cursor, listed, metadata = await _read(valkey, "laurels_scan", keys, (_encode(header),))
+    members, places = listed[::2], listed[1::2]
+    return cursor.decode(), list(map(Listed, members, places, metadata or [b""] * len(members)))
+
+
+async def _write(
+    valkey: Valkey,
+    function: str,
+    keys: Sequence[str],
+    args: Sequence[Value],
+    durability: Durability = "fast",
+) -> Reply:
+    """As soon as nobody keeps writers off the board."""
+    while True:
+        answer = await valkey.write(function, keys, args, durability)
+        if answer[0] != b"fenced":
+            return answer
+        await asyncio.sleep(FENCED_SECONDS)
 
 
 def _version(known: bytes) -> int | None:

@@ -12,6 +12,10 @@ if TYPE_CHECKING:
 
 Shape = tuple[str, str, int, str, int, int]
 
+Durability = Literal["fast", "fsync", "replicated"]
+"""What an answer waits for: nothing; the disk of the node; that, and replicas. Each includes those before."""
+DURABILITIES: tuple[Durability, ...] = ("fast", "fsync", "replicated")
+
 
 def shape_of(ordering: Ordering, *, dense: bool, metadata: bool) -> Shape:
     """What every call says of its board."""
@@ -51,6 +55,30 @@ class SubmitHeader(msgspec.Struct):
     first: list[int]
     max_change: Any
     targets: list[TargetHeader]
+    durable: int = 0
+
+
+class MatchHeader(SubmitHeader, kw_only=True):
+    """Each submission is one player's; `ids` and `calls` are the matches'."""
+
+    sizes: list[int]
+    skip: list[int]
+    repeated: list[int]
+
+
+class Ranks(NamedTuple):
+    """Where a match left a player. From 0; -1 where it has no entry."""
+
+    rank: int
+    previous_rank: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stale:
+    """What a call was computed from is not so: what each player has, and which matches were seen before."""
+
+    states: list[bytes]
+    repeated: list[int]
 
 
 class Report(NamedTuple):
@@ -83,6 +111,24 @@ class RemoveHeader(msgspec.Struct):
     shape: Shape
     version: int
     journal: int
+    durable: int = 0
+    rated: int = 0
+
+
+class Fence(NamedTuple):
+    """Who keeps writers off a board, for how many milliseconds; and what the journal's ids go on above."""
+
+    token: str
+    milliseconds: int
+    floor: str = "0-0"
+
+
+class PlaceHeader(msgspec.Struct):
+    shape: Shape
+    version: int
+    journal: int
+    seconds: int
+    metadata: list[str]
 
 
 class FoldHeader(msgspec.Struct):
@@ -130,6 +176,13 @@ class PageHeader(msgspec.Struct):
     share: tuple[int, int] = (0, 1)
 
 
+class ScanHeader(msgspec.Struct):
+    shape: Shape
+    version: int
+    cursor: str
+    count: int
+
+
 class Listed(NamedTuple):
     member: bytes
     place: bytes
@@ -144,3 +197,31 @@ class PageReply:
     better: int
     """How many entries are strictly better than the first."""
     entries: list[Listed]
+
+
+class Wanted(NamedTuple):
+    """A request that its client gave a key, and who would work on it for so many seconds."""
+
+    key: str
+    fingerprint: str
+    owner: str
+    seconds: int
+
+
+class Claimed(NamedTuple):
+    """What became of the claim: mine, busy, other or done; and the answer, if there is one."""
+
+    outcome: bytes
+    fingerprint: bytes = b""
+    answer: bytes = b""
+
+
+class Settlement(NamedTuple):
+    """What becomes of a claim: done, open, forget or renew."""
+
+    key: str
+    owner: str
+    how: Literal["done", "open", "forget", "renew"]
+    fingerprint: str = ""
+    value: bytes | int = b""
+    """The answer; or how many seconds it goes on."""

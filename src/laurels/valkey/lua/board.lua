@@ -6,15 +6,17 @@
 -- laurels_register   KEYS 1 windows (zset of 'label|slot' by start), 2 cuts (set of the groups in a window);
 --                    ARGV 1 'label|slot', 2 start in seconds, 3 seconds to live or 0, 4… groups
 --
--- laurels_remove     KEYS 1 board, 2 journal, 3… windows;  ARGV 1 header {shape, version, journal},
---                    2 journal entry, 3 member
---   takes the member out of these windows: entry, position, metadata and distinct score
---   -> {'version', current} as laurels_submit, or {'ok', in how many of them it was}
+-- laurels_remove     KEYS 1 board, 2 journal, 3… windows, after the ratings where the board has some;
+--                    ARGV 1 header {shape, version, journal, durable} as laurels_submit, and rated: 1 where
+--                    the ratings are named; 2 journal entry, 3 member
+--   takes the member out of these windows: entry, position, metadata and distinct score; and its rating
+--   -> {'version', current} or {'fenced'} as laurels_submit, or {'ok', in how many of them it was}
 --
 -- laurels_fold       KEYS 1 board, 2… a rolling window, then the windows of its days, oldest first
 --                    ARGV 1 header {shape, version, op, day, cursor, count, seconds}
 --   computes the entries of some members that day number `day` holds and no earlier day does
---   -> {'version', current} as laurels_submit, or {'ok', the next cursor}: '0' when that day is done.
+--   -> {'version', current} or {'fenced'} as laurels_submit, or {'ok', the next cursor}: '0' when that day is
+--      done.
 --      Safe to run again, and beside submissions: an entry is always computed from the days as they stand.
 
 local function adopt(keys, args)
@@ -42,11 +44,12 @@ end
 local function remove(keys, args)
   local header = cmsgpack.unpack(args[1])
   local board = board_of(header.shape)
-  local version = server.call('HGET', keys[1], 'version')
+  local version, fence = unpack(server.call('HMGET', keys[1], 'version', 'fence'))
   if tonumber(version) ~= header.version then return { 'version', version or '' } end
+  if is_fenced(fence) then return { 'fenced' } end
   local member = args[3]
-  local found = 0
-  for _, window in ipairs(windows_of(board, keys, 3)) do
+  local found = header.rated == 1 and server.call('HDEL', keys[3], member) or 0
+  for _, window in ipairs(windows_of(board, keys, 3 + (header.rated or 0))) do
     local entry = board.layout.read(board, window, { member })[member]
     if entry then
       found = found + 1
@@ -55,17 +58,17 @@ local function remove(keys, args)
       if board.dense then count_scores(board, window, { { member = member, old = entry } }) end
     end
   end
-  if header.journal == 1 then
-    server.call('XADD', keys[2], 'MAXLEN', '~', JOURNAL_CALLS, '*', 'body', args[2], 'skipped', '')
-  end
+  append(header.journal, keys[2], args[2], '')
+  if header.durable == 1 then server.call('HSET', keys[1], 'version', version) end
   return { 'ok', found }
 end
 
 local function fold(keys, args)
   local header = cmsgpack.unpack(args[1])
   local board = board_of(header.shape)
-  local version = server.call('HGET', keys[1], 'version')
+  local version, fence = unpack(server.call('HMGET', keys[1], 'version', 'fence'))
   if tonumber(version) ~= header.version then return { 'version', version or '' } end
+  if is_fenced(fence) then return { 'fenced' } end
   local windows = windows_of(board, keys, 2)
   local rolling = table.remove(windows, 1)
   local cursor, members = board.layout.scan(windows[header.day], header.cursor, header.count)

@@ -21,6 +21,11 @@
 --   by 'share'   share = {a, b}         the one entry that a/b of the entries are no better than
 --   -> {total, index of the first entry, entries better than the first, [member, place, …], [metadata, …]}
 --      or {total} when by 'member' finds no such member. metadata is '' where an entry has none.
+--
+-- laurels_scan       ARGV 1 header {shape, version, cursor, count}
+--   some entries, in no order; again with the next cursor until it is '0'. An entry that is there all the
+--   while is found at least once, whatever becomes of its score meanwhile; it may be found twice.
+--   -> {total, next cursor, [member, place, …], [metadata, …]}
 
 -- A function that answers for one window, once the caller knows the board as it is.
 local function reading(answer)
@@ -142,6 +147,18 @@ local function page(header, board, window, total, args)
   return { total, first, better, listed, metadata_of(board, window, members) }
 end
 
+local function scan(header, board, window, total)
+  local cursor, members = board.layout.scan(window, header.cursor, header.count)
+  local entries = board.layout.read(board, window, members)
+  local listed = {}
+  for _, member in ipairs(members) do
+    listed[#listed + 1] = member
+    listed[#listed + 1] = board.layout.place(board, entries[member])
+  end
+  return { total, cursor, listed, metadata_of(board, window, members) }
+end
+
 server.register_function{ function_name = 'laurels_standing', callback = reading(standing), flags = { 'no-writes' } }
 server.register_function{ function_name = 'laurels_count', callback = reading(count), flags = { 'no-writes' } }
 server.register_function{ function_name = 'laurels_page', callback = reading(page), flags = { 'no-writes' } }
+server.register_function{ function_name = 'laurels_scan', callback = reading(scan), flags = { 'no-writes' } }

@@ -1,7 +1,8 @@
 -- laurels_submit: a batch of submissions to one board (or one shard of it), all or nothing until it is
 -- known which of them are accepted; then every window, group and derived window, and the journal.
 --
--- KEYS  1 board      hash    version, metadata (set once any entry of the board has some)
+-- KEYS  1 board      hash    version, metadata (set once any entry of the board has some), fence (see
+--                            rebuild.lua)
 --       2 journal    stream  one entry a call
 --       3 ids        set     ids that clients gave, this day;      4 the same, the day before
 --       5 calls      set     calls that ran, these ten minutes;    6 the same, the ten before
@@ -16,7 +17,8 @@
 --         count       how many submissions
 --         fast        1: variadic writes need no reading first (plain layout, nothing derived or reported)
 --         report      1: answer with scores and ranks; no member may occur twice
---         journal     1: append to the journal
+--         journal     1: append to the journal; 2: only leave a sign that something changed
+--         durable     1: write something even when nothing is accepted, for whoever waits for the disk
 --         call        this call's id
 --         ids         each submission's given id, or ''
 --         calls       the call that made the id, where a made id comes back in a retry, or ''
@@ -32,6 +34,7 @@
 --
 -- Returns {'version', current}   the definition changed, or Valkey knows no board; nothing was written
 --         {'metadata'}           the board has metadata, and the call did not name its keys; nothing written
+--         {'fenced'}             nobody may write for a moment; nothing was written
 --         {'ok', refused, reports}
 --             refused  flat list: index, 'duplicate' | 'range' | 'max_change'
 --             reports  for each submission {applied, place, previous place, rank, previous rank}, ranks
@@ -39,8 +42,8 @@
 
 local ID_SECONDS = 2 * 86400
 local CALL_SECONDS = 2 * 600
--- Until the archive drains it, the journal stays bounded: about this many calls.
-local JOURNAL_CALLS = 1000
+-- Signs that a stream without a journal holds, about.
+local SIGNS = 100
 local PAIRS = 4
 
 local function remembered(keys, names)
@@ -83,6 +86,22 @@ local function remember(header, keys, refused)
     spread('SADD', keys[3], ids)
     server.call('EXPIRE', keys[3], ID_SECONDS, 'NX')
   end
+end
+
+-- The journal has no bound of its own: it is trimmed up to what is archived, and no further.
+local function append(how, journal, body, skipped)
+  if how == 1 then
+    server.call('XADD', journal, '*', 'body', body, 'skipped', skipped)
+  elseif how == 2 then
+    server.call('XADD', journal, 'MAXLEN', '~', SIGNS, '*', 'sign', '1')
+  end
+end
+
+-- Whether nobody may write at this moment: a fence is 'MILLISECONDS TOKEN', and good until then.
+local function is_fenced(fence)
+  if not fence then return false end
+  local now = server.call('TIME')
+  return tonumber(now[1]) * 1000 + math.floor(tonumber(now[2]) / 1000) < tonumber(string.match(fence, '^%d+'))
 end
 
 local FLAGS = { best = { [true] = 'GT', [false] = 'LT' }, first = 'NX', last = 'CH' }
@@ -389,8 +408,9 @@ end
 local function submit(keys, args)
   local header = cmsgpack.unpack(args[1])
   local board = board_of(header.shape)
-  local known = server.call('HMGET', keys[1], 'version', 'metadata')
+  local known = server.call('HMGET', keys[1], 'version', 'metadata', 'fence')
   if tonumber(known[1]) ~= header.version then return { 'version', known[1] or '' } end
+  if is_fenced(known[3]) then return { 'fenced' } end
   if known[2] and not board.metadata then return { 'metadata' } end
   local windows = windows_of(board, keys, 7)
   local refused = duplicates(header, keys)
@@ -411,12 +431,9 @@ local function submit(keys, args)
   if #skipped < header.count then
     for _, target in ipairs(header.targets) do expire(windows[target.window], target.seconds) end
     if board.metadata then server.call('HSET', keys[1], 'metadata', 1) end
-    if header.journal == 1 then
-      server.call('XADD', keys[2], 'MAXLEN', '~', JOURNAL_CALLS, '*',
-        'body', args[2], 'skipped', table.concat(skipped, ','))
-    end
-    remember(header, keys, refused)
+    append(header.journal, keys[2], args[2], table.concat(skipped, ','))
   end
+  if #skipped < header.count or header.durable == 1 then remember(header, keys, refused) end
   return { 'ok', flat, reports }
 end
 

@@ -1,0 +1,30 @@
+"""How durable a request wants what it writes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from laurels.errors import InvalidInput
+from laurels.valkey.messages import DURABILITIES
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from laurels.valkey.messages import Durability
+
+HEADER: Final = "Laurels-Durability"
+DOCUMENTED: Final = {
+    HEADER: "What the answer waits for: `fast`, nothing; `fsync`, the disk; `replicated`, replicas too. "
+    "By default what the deployment is set to."
+}
+
+
+def durability_of(request: Request) -> Durability | None:
+    """What the request asks for; None leaves it to the deployment."""
+    given = request.headers.get(HEADER)
+    if given is None:
+        return None
+    for known in DURABILITIES:
+        if given == known:
+            return known
+    raise InvalidInput.at(HEADER, f"must be one of {', '.join(DURABILITIES)}")

@@ -1,0 +1,53 @@
+"""History: where a member stood in windows that ended."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from laurels.api.answers import cached_answer
+from laurels.api.operation import Operations
+from laurels.api.parameters import HistoryParameters
+from laurels.history.answers import History
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
+    from laurels.api.auth import Call
+
+operations = Operations("entries")
+
+
+@operations.add(
+    "GET",
+    "/entries/{member:member}/history",
+    "read",
+    HistoryParameters,
+    answer=History,
+    example={
+        "member": "ada",
+        "period": "daily",
+        "windows": [
+            {
+                "slot": "2025-10-23",
+                "starts_at": "2025-10-23T00:00:00Z",
+                "ends_at": "2025-10-24T00:00:00Z",
+                "score": 1200,
+                "rank": 1,
+                "total": 250,
+                "source": "snapshot",
+            }
+        ],
+        "next": None,
+    },
+)
+async def read_history(call: Call, asked: HistoryParameters) -> Response:
+    """Read where a member stood in windows that ended, newest first.
+
+    `source` says what tells it: the live window, its snapshot, or the journal, recounted. An answer may have
+    fewer windows than `limit`, even none, and still a `next`.
+    """
+    member: str = call.request.path_params["member"]
+    found = await call.laurels.history(
+        call.board, member, period=asked.period, group=asked.group, limit=asked.limit, cursor=asked.cursor
+    )
+    return await cached_answer(call, found)

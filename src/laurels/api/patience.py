@@ -1,0 +1,64 @@
+"""Ends what waits for too long, with one timer for all that wait: one for each request would cost more than
+reading its body does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+_until: dict[asyncio.Task[Any], float] = {}
+"""Who waits, and until when at most, by the clock of its loop."""
+_ended: set[asyncio.Task[Any]] = set()
+_next_look: dict[asyncio.AbstractEventLoop, float] = {}
+
+
+class Patience:
+    """Raises `TimeoutError` if its block takes longer than so many seconds."""
+
+    __slots__ = ("_seconds", "_task")
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+
+    def __enter__(self) -> Self:
+        loop = asyncio.get_running_loop()
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101  # there is one wherever something is awaited
+        self._task = task
+        until = _until[task] = loop.time() + self._seconds
+        if until < _next_look.get(loop, math.inf):
+            _look_at(loop, until)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        del _until[self._task]
+        if self._task in _ended:
+            _ended.discard(self._task)
+            if self._task.uncancel() == 0 and kind is asyncio.CancelledError:
+                raise TimeoutError from error
+
+
+def _look_at(loop: asyncio.AbstractEventLoop, moment: float) -> None:
+    _next_look[loop] = moment
+    loop.call_at(moment, _look, loop, moment)
+
+
+def _look(loop: asyncio.AbstractEventLoop, moment: float) -> None:
+    if _next_look.get(loop) != moment:  # an earlier look took its place
+        return
+    del _next_look[loop]
+    waiting = [task for task in _until if task.get_loop() is loop and task not in _ended]
+    for task in waiting:
+        if _until[task] <= moment:
+            _ended.add(task)
+            task.cancel()
+    left = [_until[task] for task in waiting if task not in _ended]
+    if left:
+        _look_at(loop, min(left))

@@ -1,0 +1,164 @@
+"""Players: who comes with a token that the project signed, and submits for nobody but itself.
+
+A token is a JWT. What it is verified with, and by which algorithm, is stored with the project; the token's
+own `alg` decides nothing. Its `kid`, where it has one, only tells which of the project's secrets is meant.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from datetime import datetime  # noqa: TC003  # msgspec reads it at run time
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import jwt
+import msgspec
+
+from laurels.api import body
+from laurels.boards.definition import NAME_PATTERN
+from laurels.boards.submission import MADE_ID, Submission, check_member
+from laurels.errors import Forbidden, InvalidInput, Unauthorized
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from laurels.archive.project_secrets import ActiveSecret
+    from laurels.moments import Moment
+
+LONGEST_TOKEN: Final = 8192
+# By how much the clock of whoever made the token may differ from ours, in seconds.
+LEEWAY_SECONDS: Final = 10
+
+_TOKEN: Final = re.compile(r"eyJ[\w-]*\.[\w-]+\.[\w-]*", re.ASCII)
+_PROJECT: Final = re.compile(NAME_PATTERN)
+# Times are checked here, by the engine's clock.
+_OPTIONS: Final[Any] = {
+    "require": ["exp", "aud", "sub", "project"],
+    "verify_exp": False,
+    "verify_nbf": False,
+    "verify_iat": False,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Player:
+    member: str
+    groups: dict[str, str] = field(default_factory=dict[str, str])
+
+    def own_id(self, given: str) -> str:
+        """The id in this player's own space: nobody uses up an id that another will give.
+
+        One that Laurels made comes back as it is: it names a call that nobody can guess.
+        """
+        if MADE_ID.fullmatch(given):
+            return given
+        return f"{sha256(self.member.encode()).hexdigest()[:32]}:{given}"
+
+
+class PlayersSubmission(msgspec.Struct, forbid_unknown_fields=True):
+    """What a player gives: the member may be left out."""
+
+    score: int | float | str
+    member: str | None = None
+    at: datetime | None = None
+    groups: dict[str, str] | None = None
+    id: str | None = None
+    op: str | None = None
+    metadata: dict[str, Any] | None = None
+
+
+_submission = msgspec.json.Decoder(Submission)
+_players_submission = msgspec.json.Decoder(PlayersSubmission)
+
+
+def decode_submission(encoded: bytes, player: Player | None) -> Submission:
+    """What is submitted; by a player, for itself alone. Raises `Forbidden` if it says otherwise."""
+    if player is None:
+        return body.decode(encoded, _submission)
+    given = body.decode(encoded, _players_submission)
+    if given.member not in (None, player.member):
+        raise Forbidden("member: is not the player of this token, who may submit for nobody else")
+    groups = given.groups or {}
+    for name, value in player.groups.items():
+        if groups.get(name, value) != value:
+            raise Forbidden(f"groups.{name}: is not what the token says; leave it out")
+    return Submission(
+        player.member,
+        given.score,
+        at=given.at,
+        groups={**groups, **player.groups} or given.groups,
+        id=given.id,
+        op=given.op,
+        metadata=given.metadata,
+    )
+
+
+def is_token(secret: str) -> bool:
+    """By its shape; no key of ours has it."""
+    return secret.startswith("eyJ") and _TOKEN.fullmatch(secret) is not None
+
+
+def project_of(token: str) -> str:
+    """Whose the token says that it is, before anything of it is believed."""
+    if len(token) > LONGEST_TOKEN:
+        raise Unauthorized(f"a token has at most {LONGEST_TOKEN} characters")
+    try:
+        claims = jwt.decode(token, options={"verify_signature": False})
+    except (jwt.PyJWTError, ValueError, RecursionError) as error:
+        raise Unauthorized("the token is not a JWT") from error
+    project: object = claims.get("project")
+    if not isinstance(project, str) or not _PROJECT.fullmatch(project):
+        raise Unauthorized("the token names no project: it needs the claim `project`")
+    return project
+
+
+def verified(token: str, secrets: Sequence[ActiveSecret], audience: str, now: Moment) -> Player:
+    """Whose the token is; raises `Unauthorized`, which says why not."""
+    claims = _claims(token, [secret for secret in secrets if secret.use == "players"], audience)
+    seconds = now / 1_000_000
+    if _moment(claims, "exp") <= seconds - LEEWAY_SECONDS:
+        raise Unauthorized("the token is no longer good: `exp` is over")
+    if "nbf" in claims and _moment(claims, "nbf") > seconds + LEEWAY_SECONDS:
+        raise Unauthorized("the token is not good yet: `nbf` is to come")
+    try:
+        check_member(claims["sub"])
+    except InvalidInput as error:
+        raise Unauthorized(f"the token's `sub` is no member: {error.fields[0].detail}") from error
+    return Player(claims["sub"], _groups(claims))
+
+
+def _claims(token: str, secrets: Sequence[ActiveSecret], audience: str) -> dict[str, Any]:
+    kid: object = jwt.get_unverified_header(token).get("kid")
+    reason = "it is not signed with a secret of its project that is in force"
+    for secret in secrets:
+        if kid is not None and kid != secret.id:
+            continue
+        try:
+            return jwt.decode(
+                token, secret.key, algorithms=[secret.algorithm], audience=audience, options=_OPTIONS
+            )
+        except jwt.InvalidAudienceError:
+            reason = f"its `aud` is not {audience}"
+        except jwt.MissingRequiredClaimError as error:
+            reason = f"it needs the claim `{error.claim}`"
+        except (jwt.PyJWTError, ValueError, TypeError, RecursionError):
+            continue
+    raise Unauthorized(f"the token is not good: {reason}")
+
+
+def _moment(claims: dict[str, Any], name: str) -> float:
+    value: object = claims[name]
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise Unauthorized(f"the token's `{name}` must be a number: the time in unix seconds")
+    return value
+
+
+def _groups(claims: dict[str, Any]) -> dict[str, str]:
+    groups: object = claims.get("groups", {})
+    if isinstance(groups, dict):
+        named = cast("dict[str, object]", groups)
+        texts = {name: value for name, value in named.items() if isinstance(value, str)}
+        if len(texts) == len(named):
+            return texts
+    raise Unauthorized("the token's `groups` must be an object of strings")

@@ -1,0 +1,68 @@
+"""Snapshots: which archived tables there are, and what stands in them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from laurels.api.answers import cached_answer
+from laurels.api.operation import Operations
+from laurels.api.parameters import SnapshotParameters, SnapshotsParameters
+from laurels.history.answers import SnapshotList, SnapshotPage
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
+    from laurels.api.auth import Call
+
+operations = Operations("snapshots")
+
+SNAPSHOT: Final = {
+    "id": "4aa2809d-be96-5b7b-9a31-ecf697ddf33f",
+    "period": "weekly",
+    "slot": "2025-w43",
+    "group": "",
+    "taken_for": "2025-10-27T00:00:00Z",
+    "taken_at": "2025-10-28T00:00:02Z",
+    "starts_at": "2025-10-20T00:00:00Z",
+    "ends_at": "2025-10-27T00:00:00Z",
+    "total": 250,
+    "kept": 100,
+}
+
+
+@operations.add(
+    "GET",
+    "/snapshots",
+    "read",
+    SnapshotsParameters,
+    answer=SnapshotList,
+    example={"snapshots": [SNAPSHOT], "next": None},
+)
+async def read_snapshots(call: Call, asked: SnapshotsParameters) -> Response:
+    """List the board's archived tables, newest first."""
+    found = await call.laurels.snapshots(
+        call.board, period=asked.period, group=asked.group, limit=asked.limit, cursor=asked.cursor
+    )
+    return await cached_answer(call, found)
+
+
+@operations.add(
+    "GET",
+    "/snapshots/{snapshot:segment}",
+    "read",
+    SnapshotParameters,
+    answer=SnapshotPage,
+    example={
+        "project": "acme",
+        "board": "arcade",
+        "snapshot": SNAPSHOT,
+        "total": 250,
+        "entries": [{"rank": 1, "member": "ada", "score": 1200}, {"rank": 2, "member": "bob", "score": 800}],
+        "next": None,
+    },
+)
+async def read_snapshot(call: Call, asked: SnapshotParameters) -> Response:
+    """Read a page of an archived table."""
+    snapshot: str = call.request.path_params["snapshot"]
+    found = await call.laurels.snapshot(call.board, snapshot, limit=asked.limit, cursor=asked.cursor)
+    return await cached_answer(call, found)

@@ -1,0 +1,371 @@
+"""The journal: every submission that was accepted, once, in the order in which it was applied.
+
+A row's identity is where Valkey recorded it: stream, id, place in the call. Rows and the cursor of their
+stream move in one transaction, and whoever moves a cursor has locked it: what was archived cannot be archived
+again, by nobody, and a worker that dies gives its locks back with its connection.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+
+import msgspec
+import psycopg
+from sqlalchemy import Text, bindparam, cast, delete, literal, select, text, tuple_, update
+from sqlalchemy.dialects import postgresql
+
+from laurels.archive.engine import take_turn
+from laurels.archive.tables import boards, journal, journal_cursors
+from laurels.errors import LaurelsError, Unavailable
+from laurels.moments import EPOCH, datetime_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Sequence
+
+    from sqlalchemy import RowMapping
+    from sqlalchemy.ext.asyncio import AsyncConnection
+
+    from laurels.archive.engine import Archive
+    from laurels.boards.journal import Recorded
+    from laurels.moments import Moment
+
+# How many months have their partition before they begin.
+MONTHS_AHEAD: Final = 2
+# Rows that go in one transaction when a board is forgotten.
+ROWS_AT_ONCE: Final = 10_000
+# What is handed to PostgreSQL at a time; it works on one piece while the next is made.
+PIECE_BYTES: Final = 128 * 1024
+COPY_SECONDS: Final = 60
+
+_COLUMNS: Final = (
+    "board_id", "recorded_at", "seq", "shard", "kind", "call", "now",
+    "index", "id", "member", "score", "at", "groups", "op", "metadata",
+)  # fmt: skip
+_COPY: Final = f"COPY journal ({', '.join(_COLUMNS)}) FROM STDIN"
+_NULL: Final = "\\N"
+_ESCAPES: Final = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
+_json = msgspec.json.Encoder()
+
+
+class StreamId(NamedTuple):
+    """The id of an entry in a stream: when it was added, in milliseconds, and its number in that instant."""
+
+    milliseconds: int
+    seq: int
+
+    def __str__(self) -> str:
+        return f"{self.milliseconds}-{self.seq}"
+
+    @classmethod
+    def parse(cls, given: bytes) -> Self:
+        milliseconds, _, seq = given.partition(b"-")
+        return cls(int(milliseconds), int(seq))
+
+    @property
+    def recorded_at(self) -> datetime:
+        return EPOCH + timedelta(milliseconds=self.milliseconds)
+
+
+START: Final = StreamId(0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """The journal of one shard of a board, as it lies in Valkey."""
+
+    board_id: int
+    shard: int
+    key: str
+    dead_letters: str
+    """The key of the stream that takes what cannot be archived."""
+
+
+class Cursor(NamedTuple):
+    archived: StreamId
+    """Everything up to here."""
+    attempts: int
+    """How often the entry behind it was tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of the journal, as it is read back."""
+
+    stream_id: StreamId
+    shard: int
+    index: int
+    kind: str
+    call: str
+    now: Moment
+    id: str
+    """As the client gave it, or as it was made."""
+    member: bytes
+    score: int | float | None
+    """An integer where it was written as one: on boards of int64, and from 1e16 on."""
+    at: Moment
+    groups: dict[str, str] | None
+    op: str
+    metadata: str
+
+
+class Unstorable(LaurelsError):
+    """PostgreSQL refuses these rows, and will again."""
+
+
+class JournalStore:
+    def __init__(self, archive: Archive) -> None:
+        self._archive = archive
+        self._months: set[tuple[int, int]] = set()
+
+    async def ensure_partitions(self, now: Moment) -> None:
+        """There is a partition for this month and the next ones."""
+        month = _month(datetime_of(now))
+        for _ in range(MONTHS_AHEAD + 1):
+            await self._ensure_month(month)
+            month = _after(month)
+
+    async def ensure_partitions_for(self, moments: Iterable[datetime]) -> None:
+        """There is a partition for each of these."""
+        for month in {_month(moment) for moment in moments} - self._months:
+            await self._ensure_month(month)
+
+    async def _ensure_month(self, month: tuple[int, int]) -> None:
+        if month in self._months:
+            return
+        (year, number), (next_year, next_number) = month, _after(month)
+        statement = (
+            f"CREATE TABLE IF NOT EXISTS journal_{year:04}_{number:02} PARTITION OF journal "
+            f"FOR VALUES FROM ('{year:04}-{number:02}-01 00:00:00+00') "
+            f"TO ('{next_year:04}-{next_number:02}-01 00:00:00+00')"
+        )
+        async with self._archive.writing() as connection:
+            await take_turn(connection, "journal partitions")
+            await connection.execute(text(statement))
+        self._months.add(month)
+
+    async def lease(self, connection: AsyncConnection, streams: Collection[Stream]) -> dict[Stream, Cursor]:
+        """The streams that nobody else works on, with their cursors; ours until the transaction ends."""
+        by_identity = {(stream.board_id, stream.key): stream for stream in streams}
+        if not by_identity:
+            return {}
+        identity = tuple_(journal_cursors.c.board_id, journal_cursors.c.stream)
+        leased = (
+            select(journal_cursors)
+            .where(identity.in_(list(by_identity)))
+            .order_by(journal_cursors.c.board_id, journal_cursors.c.stream)
+            .with_for_update(skip_locked=True)
+        )
+        return {
+            by_identity[row.board_id, row.stream]: Cursor(StreamId(row.milliseconds, row.seq), row.attempts)
+            for row in await connection.execute(leased)
+        }
+
+    async def begin(self, streams: Collection[Stream]) -> None:
+        """Each of these streams has a cursor."""
+        if not streams:
+            return
+        rows = [{"board_id": stream.board_id, "stream": stream.key} for stream in streams]
+        async with self._archive.writing() as connection:
+            await connection.execute(postgresql.insert(journal_cursors).values(rows).on_conflict_do_nothing())
+
+    async def append(
+        self, connection: AsyncConnection, entries: Iterable[tuple[Stream, StreamId, Recorded]]
+    ) -> int:
+        """How many rows there are more; all or none. Raises `Unstorable`."""
+        rows = 0
+        try:
+            async with connection.begin_nested():
+                driver: Any = (await connection.get_raw_connection()).driver_connection
+                async with driver.cursor() as cursor, cursor.copy(_COPY) as copy:
+                    for piece, count in _pieces(entries):
+                        await copy.write(piece)
+                        rows += count
+        except (psycopg.DataError, psycopg.IntegrityError, UnicodeEncodeError) as error:
+            raise Unstorable(str(error).strip().splitlines()[0]) from error
+        except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+            raise Unavailable(f"PostgreSQL does not answer at {self._archive.address}: {error}") from error
+        return rows
+
+    async def move(self, connection: AsyncConnection, cursors: dict[Stream, Cursor]) -> None:
+        """Sets the cursors of streams that are leased in this transaction."""
+        if not cursors:
+            return
+        moved = (
+            update(journal_cursors)
+            .where(
+                journal_cursors.c.board_id == bindparam("of_board"),
+                journal_cursors.c.stream == bindparam("of_stream"),
+            )
+            .values(
+                milliseconds=bindparam("to_milliseconds"),
+                seq=bindparam("to_seq"),
+                attempts=bindparam("after_attempts"),
+            )
+        )
+        values = [
+            {
+                "of_board": stream.board_id,
+                "of_stream": stream.key,
+                "to_milliseconds": cursor.archived.milliseconds,
+                "to_seq": cursor.archived.seq,
+                "after_attempts": cursor.attempts,
+            }
+            for stream, cursor in cursors.items()
+        ]
+        await connection.execute(moved, values)
+
+    async def calls(
+        self, connection: AsyncConnection, stream: Stream, ids: Sequence[StreamId]
+    ) -> dict[StreamId, str]:
+        """Of these entries those that the archive has, each with the call that it was."""
+        if not ids:
+            return {}
+        place = tuple_(journal.c.recorded_at, journal.c.seq)
+        known = (
+            select(journal.c.recorded_at, journal.c.seq, journal.c.call)
+            .distinct()
+            .where(
+                journal.c.board_id == stream.board_id,
+                journal.c.shard == stream.shard,
+                place.in_([(each.recorded_at, each.seq) for each in ids]),
+            )
+        )
+        return {_stream_id(row.recorded_at, row.seq): row.call for row in await connection.execute(known)}
+
+    async def cursors(self, board_id: int) -> dict[str, StreamId]:
+        """How far each stream of the board is archived."""
+        columns = (journal_cursors.c.stream, journal_cursors.c.milliseconds, journal_cursors.c.seq)
+        chosen = select(*columns).where(journal_cursors.c.board_id == board_id)
+        async with self._archive.reading() as connection:
+            return {
+                row.stream: StreamId(row.milliseconds, row.seq) for row in await connection.execute(chosen)
+            }
+
+    async def rows(
+        self,
+        board_id: int,
+        *,
+        shard: int | None = None,
+        after: tuple[StreamId, int, int] | None = None,
+        limit: int = 1000,
+    ) -> list[Row]:
+        """Rows of the board in the order in which they were applied; `after`: id, shard and index of one."""
+        order = (journal.c.recorded_at, journal.c.seq, journal.c.shard, journal.c.index)
+        chosen = select(journal).where(journal.c.board_id == board_id).order_by(*order).limit(limit)
+        if after is not None:
+            stream_id, of_shard, index = after
+            place = (stream_id.recorded_at, stream_id.seq, of_shard, index)
+            chosen = chosen.where(tuple_(*order) > tuple_(*map(literal, place)))
+            chosen = chosen.where(
+                journal.c.recorded_at >= stream_id.recorded_at
+            )  # other months are passed by
+        if shard is not None:
+            chosen = chosen.where(journal.c.shard == shard)
+        # The text as it was stored, which JSON that is read and written again need not be.
+        chosen = chosen.with_only_columns(
+            *(column for column in journal.c if column.name not in {"groups", "metadata"}),
+            cast(journal.c.groups, Text).label("groups"),
+            cast(journal.c.metadata, Text).label("metadata"),
+        )
+        async with self._archive.reading() as connection:
+            return [_row(row) for row in (await connection.execute(chosen)).mappings()]
+
+    async def forget(self, board_id: int) -> int:
+        """Deletes what there is of a board that was dropped, a part at a time; how many rows."""
+        identity = (
+            journal.c.board_id, journal.c.recorded_at, journal.c.seq, journal.c.shard, journal.c.index,
+        )  # fmt: skip
+        some = select(*identity).where(journal.c.board_id == board_id).limit(ROWS_AT_ONCE)
+        deleted = 0
+        while True:
+            async with self._archive.writing() as connection:
+                held = select(journal_cursors.c.stream).where(journal_cursors.c.board_id == board_id)
+                await connection.execute(held.with_for_update())
+                count = (
+                    await connection.execute(delete(journal).where(tuple_(*identity).in_(some)))
+                ).rowcount
+                if count < ROWS_AT_ONCE:
+                    await connection.execute(
+                        delete(journal_cursors).where(journal_cursors.c.board_id == board_id)
+                    )
+            deleted += count
+            if count < ROWS_AT_ONCE:
+                return deleted
+
+    async def dropped(self) -> list[int]:
+        """Boards that were dropped, and still have a journal."""
+        there = select(boards.c.id).where(boards.c.id == journal_cursors.c.board_id)
+        gone = select(journal_cursors.c.board_id).distinct().where(~there.exists())
+        async with self._archive.reading() as connection:
+            return list((await connection.execute(gone)).scalars())
+
+
+def _row(row: RowMapping) -> Row:
+    score = row["score"]
+    if score is not None:
+        score = int(score) if score.as_tuple().exponent == 0 else float(score)
+    return Row(
+        stream_id=_stream_id(row["recorded_at"], row["seq"]),
+        shard=row["shard"],
+        index=row["index"],
+        kind=row["kind"],
+        call=row["call"],
+        now=row["now"],
+        id=f"~{row['call']}.{row['index']}" if row["id"] is None else bytes(row["id"]).decode(),
+        member=bytes(row["member"]),
+        score=score,
+        at=row["at"],
+        groups=None if row["groups"] is None else msgspec.json.decode(row["groups"], type=dict[str, str]),
+        op=row["op"] or "",
+        metadata=row["metadata"] or "",
+    )
+
+
+def _stream_id(recorded_at: datetime, seq: int) -> StreamId:
+    return StreamId((recorded_at - EPOCH) // timedelta(milliseconds=1), seq)
+
+
+def _month(moment: datetime) -> tuple[int, int]:
+    in_utc = moment.astimezone(UTC)
+    return in_utc.year, in_utc.month
+
+
+def _after(month: tuple[int, int]) -> tuple[int, int]:
+    year, number = month
+    return (year, number + 1) if number < 12 else (year + 1, 1)
+
+
+def _pieces(entries: Iterable[tuple[Stream, StreamId, Recorded]]) -> Iterator[tuple[bytes, int]]:
+    lines: list[str] = []
+    size = 0
+    for stream, stream_id, recorded in entries:
+        before = (
+            f"{stream.board_id}\t{stream_id.recorded_at.isoformat()}\t{stream_id.seq}\t{stream.shard}\t"
+            f"{_text(recorded.kind)}\t{_text(recorded.call)}\t{recorded.now}\t"
+        )
+        for part in recorded.parts:
+            line = (
+                f"{before}{part.index}\t{_bytes(part.id.encode()) if part.id else _NULL}\t"
+                f"{_bytes(part.member)}\t{_NULL if part.score is None else repr(part.score)}\t{part.moment}\t"
+                f"{_NULL if part.groups is None else _text(_json.encode(part.groups).decode())}\t"
+                f"{_text(part.op) if part.op else _NULL}\t"
+                f"{_text(part.metadata) if part.metadata else _NULL}\n"
+            )
+            lines.append(line)
+            size += len(line)
+        if size >= PIECE_BYTES:
+            yield "".join(lines).encode(), len(lines)
+            lines, size = [], 0
+    if lines:
+        yield "".join(lines).encode(), len(lines)
+
+
+def _text(given: str) -> str:
+    return given.translate(_ESCAPES) if re.search(r"[\\\t\n\r]", given) else given
+
+
+def _bytes(given: bytes) -> str:
+    return f"\\\\x{given.hex()}"

@@ -1,0 +1,100 @@
+"""The journal of a window's time, member by member."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from sqlalchemy import and_, case, func, or_, select, text
+
+from laurels.archive.tables import journal
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Collection, Sequence
+    from decimal import Decimal
+
+    from laurels.archive.engine import Archive
+    from laurels.moments import Moment
+
+# How long one window may take to be read, in seconds, and how many rows are fetched at a time.
+LONGEST_SECONDS: Final = 60.0
+ROWS_AT_ONCE: Final = 5000
+
+
+class JournalRow(NamedTuple):
+    """What happened to a member; `score` is None where it was removed."""
+
+    kind: str
+    member: bytes
+    score: Decimal | None
+    at: Moment
+    now: Moment
+    op: str | None
+    groups: dict[str, str] | None
+
+
+class Span(NamedTuple):
+    """What concerns a window: its time, how long it can be removed from, and where entries were placed."""
+
+    starts: Moment
+    ends: Moment
+    until: Moment | None
+    placed_in: Collection[str] = ()
+    placed_under: str | None = None
+    """How the names of other windows begin."""
+
+
+class JournalOfWindows:
+    def __init__(self, archive: Archive) -> None:
+        self._archive = archive
+
+    async def of_members(
+        self, board_id: int, span: Span, members: Sequence[bytes] | None = None
+    ) -> AsyncIterator[list[JournalRow]]:
+        """What each member did in that time and was given, and its removals, in order; one list a member."""
+        columns = journal.c
+        is_match = columns.kind == "match"  # its `op` is no aggregate, and who has no score entered no window
+        is_score = or_(columns.kind == "submit", and_(is_match, columns.score.is_not(None)))
+        within = and_(is_score, columns.at >= span.starts, columns.at < span.ends)
+        removed = and_(columns.kind.in_(("remove", "erase")), columns.at >= span.starts)
+        if span.until is not None:
+            removed = and_(removed, columns.at < span.until)
+        # By its name, not by `at`: an entry that is placed may have been reached at any time.
+        where = columns.op.in_(span.placed_in)
+        if span.placed_under is not None:
+            where = or_(where, columns.op.startswith(span.placed_under, autoescape=True))
+        placed = and_(columns.kind == "place", where)
+        op = case((is_match, None), else_=columns.op)
+        asked = (
+            select(columns.kind, columns.member, columns.score, columns.at, columns.now, op, columns.groups)
+            .where(columns.board_id == board_id, or_(within, removed, placed))
+            .order_by(columns.member, columns.recorded_at, columns.seq, columns.index)
+        )
+        if members is not None:
+            asked = asked.where(columns.member.in_(members))
+        asked = asked.execution_options(yield_per=ROWS_AT_ONCE)
+        async with self._archive.writing(seconds=LONGEST_SECONDS) as connection:
+            await connection.execute(text(f"SET LOCAL statement_timeout = '{LONGEST_SECONDS:g}s'"))
+            together: list[JournalRow] = []
+            rows: Any = await connection.stream(asked)
+            async for row in rows:
+                told = JournalRow(*row)
+                if together and together[0].member != told.member:
+                    yield together
+                    together = []
+                together.append(told)
+            if together:
+                yield together
+
+    async def begins(self, board_id: int) -> Moment | None:
+        """When the first submission of the board that the journal has was made, by its own time."""
+        of_board = journal.c.board_id == board_id
+        asked = select(func.min(journal.c.at)).where(of_board, journal.c.kind != "place")
+        async with self._archive.reading() as connection:
+            return (await connection.execute(asked)).scalar_one()
+
+    async def placed(self, board_id: int) -> list[str]:
+        """The windows of the board that entries were placed in."""
+        of_board = and_(journal.c.board_id == board_id, journal.c.kind == "place")
+        async with self._archive.reading() as connection:
+            named = await connection.execute(select(journal.c.op).distinct().where(of_board))
+            return [each for each in named.scalars() if each is not None]

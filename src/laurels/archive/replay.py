@@ -1,0 +1,74 @@
+"""What the journal has of a shard of a board, told in a few numbers: so that nothing of it is missed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Context, Decimal
+from typing import TYPE_CHECKING, Any, Final
+
+from sqlalchemy import func, literal, select, text, tuple_
+
+from laurels.archive.tables import journal
+
+if TYPE_CHECKING:
+    from laurels.archive.engine import Archive
+    from laurels.archive.journal import Row, StreamId
+
+# A sum over a whole journal may take that long, in seconds.
+LONGEST_SECONDS: Final = 3600.0
+# As many digits as no sum of doubles exceeds.
+_EXACT: Final = Context(prec=1200)
+
+
+@dataclass(slots=True)
+class Tally:
+    """How many rows, and the sums of what they tell: equal for two readings of the same rows alone, but for
+    chance.
+    """
+
+    rows: int = 0
+    at: int = 0
+    bytes: int = 0
+    score: Decimal = Decimal(0)
+
+    def add(self, row: Row) -> None:
+        self.rows += 1
+        self.at += row.at
+        self.bytes += len(row.member)
+        if row.score is not None:
+            self.score = _EXACT.add(self.score, Decimal(repr(row.score)))
+
+
+class ReplayStore:
+    def __init__(self, archive: Archive) -> None:
+        self._archive = archive
+
+    async def count(self, board_id: int) -> int:
+        """How many rows the board has."""
+        asked = select(func.count()).where(journal.c.board_id == board_id)
+        return (await self._one(asked))[0]
+
+    async def tally(self, board_id: int, shard: int, upto: tuple[StreamId, int, int] | None) -> Tally:
+        """Of the rows of a shard up to one of them."""
+        if upto is None:
+            return Tally()
+        stream_id, of_shard, index = upto
+        order = (journal.c.recorded_at, journal.c.seq, journal.c.shard, journal.c.index)
+        place = (stream_id.recorded_at, stream_id.seq, of_shard, index)
+        sums = (
+            func.sum(journal.c.at),
+            func.sum(func.octet_length(journal.c.member)),
+            func.sum(journal.c.score),
+        )
+        asked = select(func.count(), *(func.coalesce(each, 0) for each in sums)).where(
+            journal.c.board_id == board_id,
+            journal.c.shard == shard,
+            tuple_(*order) <= tuple_(*map(literal, place)),
+        )
+        rows, at, size, score = await self._one(asked)
+        return Tally(rows, int(at), int(size), Decimal(score))
+
+    async def _one(self, asked: Any) -> Any:  # noqa: ANN401  # a select of whatever columns, and its row
+        async with self._archive.writing(seconds=LONGEST_SECONDS) as connection:
+            await connection.execute(text("SET LOCAL statement_timeout = 0"))
+            return (await connection.execute(asked)).one()

@@ -1,0 +1,147 @@
+"""What a call leaves in the journal: all that doing it again needs. Pure.
+
+An entry of the stream has a `body`, msgpack of `[kind, call, now, version, content]`, and what of it was
+`skipped`: the numbers, from 1, of submissions that were refused. The version is the definition's that was in
+force; it tells a board from an earlier one of the same name.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from laurels.boards.message import Parcel
+    from laurels.boards.ordering import Score
+    from laurels.moments import Moment
+
+SUBMIT: Final = "submit"
+REMOVE: Final = "remove"
+PLACE: Final = "place"
+"""Entries that were given to a window as they are: imported."""
+MATCH: Final = "match"
+"""Players of matches: of each its rating as the score, None where it enters no window; and as `op`, the state
+that it is left in.
+"""
+ERASE: Final = "erase"
+"""As a removal, of who lost its name, from the windows that go on."""
+
+# `label|slot`, and the group if any.
+Window = tuple[str, dict[str, str] | None]
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class Unreadable(Exception):
+    """An entry that is none of ours, or of a version to come."""
+
+
+class Part(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """What a call did to one member."""
+
+    index: int
+    """Its place in its call."""
+    id: str
+    """As the client gave it; "" where it was made: `~CALL.INDEX`."""
+    member: bytes
+    score: int | float | None = None
+    moment: int = 0
+    groups: dict[str, str] | None = None
+    op: str = ""
+    metadata: str = ""
+
+
+class Recorded(msgspec.Struct, frozen=True):
+    """One call, without what was refused of it."""
+
+    kind: str
+    call: str
+    now: int
+    version: int
+    parts: list[Part]
+
+
+class _Body(msgspec.Struct, array_like=True, frozen=True):
+    kind: str
+    call: str
+    now: int
+    version: int
+    content: msgspec.Raw
+
+
+_body = msgspec.msgpack.Decoder(_Body)
+_parts = msgspec.msgpack.Decoder(list[Part])
+_member = msgspec.msgpack.Decoder(bytes)
+
+
+def submit_entry(parcel: Parcel) -> bytes:
+    """The body of submissions that go out together; none for a board without a journal."""
+    if not parcel.board.definition.archive.journal:
+        return b""
+    parts = [
+        (each.index, each.id, each.member, each.score, each.moment, each.groups, each.op, each.metadata)
+        for each in parcel.parts
+    ]
+    return _encode((SUBMIT, parcel.call, parcel.now, parcel.board.version, parts))
+
+
+def remove_entry(call: str, now: Moment, version: int, member: bytes) -> bytes:
+    """The body of a removal."""
+    return _encode((REMOVE, call, now, version, member))
+
+
+def erase_entry(call: str, now: Moment, version: int, named: bytes) -> bytes:
+    """The body of an erasure: it tells only the name that stands for the member from now on."""
+    return _encode((ERASE, call, now, version, named))
+
+
+def place_entry(
+    call: str, now: Moment, version: int, window: Window, entries: Iterable[tuple[bytes, Score, Moment, str]]
+) -> bytes:
+    """The body of entries placed in a window: member, score, moment and metadata of each."""
+    token, groups = window
+    parts = [
+        (index, "", member, score, moment, groups, token, metadata)
+        for index, (member, score, moment, metadata) in enumerate(entries)
+    ]
+    return _encode((PLACE, call, now, version, parts))
+
+
+def match_entry(call: str, now: Moment, version: int, parts: Iterable[Part]) -> bytes:
+    """The body of matches that were played together."""
+    return _encode((MATCH, call, now, version, list(parts)))
+
+
+def read_entry(body: bytes, skipped: bytes) -> Recorded:
+    """What an entry tells; raises `Unreadable`."""
+    try:
+        head = _body.decode(body)
+        parts = _READERS[head.kind](head)
+        refused = {int(number) - 1 for number in skipped.split(b",")} if skipped else frozenset[int]()
+    except KeyError as error:
+        raise Unreadable(f"the kind {error} is not known") from error
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise Unreadable(str(error)) from error
+    if refused:
+        parts = [part for number, part in enumerate(parts) if number not in refused]
+    return Recorded(head.kind, head.call, head.now, head.version, list(parts))
+
+
+def _submitted(head: _Body) -> list[Part]:
+    return _parts.decode(head.content)
+
+
+def _removed(head: _Body) -> Iterable[Part]:
+    return [Part(0, "", _member.decode(head.content), moment=head.now)]
+
+
+_READERS: Final[dict[str, Callable[[_Body], Iterable[Part]]]] = {
+    SUBMIT: _submitted,
+    REMOVE: _removed,
+    PLACE: _submitted,
+    MATCH: _submitted,
+    ERASE: _removed,
+}

@@ -1,0 +1,163 @@
+"""`laurels export` and `laurels import`: boards as files, and sorted sets of other servers as boards."""
+
+import gzip
+import io
+import os
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, BinaryIO, cast
+
+import typer
+import zstandard
+
+from laurels.cli.options import DataDir, Json
+from laurels.cli.output import grouped
+from laurels.cli.session import Session
+from laurels.errors import InvalidInput
+from laurels.history import parquet_file
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from laurels.history.export import Imported
+    from laurels.laurels import Laurels
+
+File = Annotated[str, typer.Argument(metavar="FILE", help="NDJSON, also .gz or .zst; or .parquet")]
+
+
+def export(  # noqa: PLR0913  # each is an option of the command
+    file: File,
+    *,
+    board: Annotated[str | None, typer.Option(metavar="PROJECT/BOARD", help="This board.")] = None,
+    project: Annotated[str | None, typer.Option(metavar="PROJECT", help="All boards of a project.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="All boards.")] = False,
+    window: Annotated[
+        str | None, typer.Option(metavar="PERIOD:SLOT", help="One window: daily:2025-10-24")
+    ] = None,
+    data_dir: DataDir = None,
+    json: Json = False,
+) -> None:
+    """Write boards into a file."""
+    if (board is not None) + (project is not None) + every != 1:
+        raise InvalidInput("say which: --board PROJECT/BOARD, --project PROJECT or --all")
+    chosen = None
+    if window is not None:
+        period, _, slot = window.partition(":")
+        chosen = period, slot
+    session = Session(data_dir, as_json=json)
+
+    async def work(laurels: "Laurels") -> int:
+        boards = [board] if board else await _boards(laurels, project)
+        count = 0
+        with session.output.counting("Exporting") as progress, _written(file) as stream:
+            async for line in laurels.export(boards, chosen, progress):
+                stream.write(line)
+                count += line.startswith(b'{"line":"entry"')
+        return count
+
+    entries = session.run(work)
+    session.show({"file": file, "entries": entries}, f"{grouped(entries)} entries in {file}")
+
+
+def import_(  # noqa: PLR0913  # each is an option of the command
+    file: Annotated[
+        str | None, typer.Argument(metavar="[FILE]", help="What `laurels export` wrote.", show_default=False)
+    ] = None,
+    *,
+    into: Annotated[
+        str | None, typer.Option(metavar="PROJECT/BOARD", help="Another board than it says.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Checks the file and changes nothing.")] = False,
+    from_zset: Annotated[
+        str | None, typer.Option(metavar="KEY", help="A sorted set of another server instead of a file.")
+    ] = None,
+    url: Annotated[str | None, typer.Option(metavar="URL", help="That server: redis://…")] = None,
+    board: Annotated[str | None, typer.Option(metavar="PROJECT/BOARD", help="Where its members go.")] = None,
+    period: Annotated[str | None, typer.Option(metavar="NAME", help="Into which window of it.")] = None,
+    data_dir: DataDir = None,
+    json: Json = False,
+) -> None:
+    """Read boards from a file, or a sorted set from another server."""
+    if (file is None) == (from_zset is None):
+        raise InvalidInput("name a file, or a sorted set with --from-zset")
+    if from_zset is not None and (url is None or board is None):
+        raise InvalidInput("--from-zset needs --url of its server and --board for its members")
+    session = Session(data_dir, as_json=json)
+
+    async def work(laurels: "Laurels") -> "Imported":
+        if from_zset is not None:
+            with session.output.working(f"Importing {from_zset}"):
+                return await laurels.import_zset(board or "", url or "", from_zset, period=period)
+        with session.output.counting("Importing") as progress:
+            return await laurels.import_lines(lambda: _lines(file or ""), into, progress, dry_run=dry_run)
+
+    found = session.run(work)
+    passed = f", {grouped(found.passed)} of windows that are over passed by" if found.passed else ""
+    session.show(
+        found,
+        f"{'would import' if dry_run else 'imported'} {grouped(found.entries)} entries of "
+        f"{grouped(found.windows)} windows into {', '.join(found.boards)}{passed}",
+    )
+
+
+async def _boards(laurels: "Laurels", project: str | None) -> list[str]:
+    projects = await laurels.store.projects() if project is None else [project]
+    return [
+        f"{stored.project}/{stored.board}" for name in projects for stored in await laurels.store.boards(name)
+    ]
+
+
+@contextmanager
+def _written(file: str) -> "Generator[BinaryIO | parquet_file.ParquetLines]":
+    """The file is there once it is whole."""
+    part = Path(f"{file}.part")
+    try:
+        with part.open("wb") as raw:
+            with _packed(file, raw) as stream:
+                yield stream
+            raw.flush()
+            os.fsync(raw.fileno())
+        part.replace(file)
+    except OSError as error:
+        raise InvalidInput(f"{file} cannot be written: {error.strerror}") from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+@contextmanager
+def _packed(file: str, raw: BinaryIO) -> "Generator[BinaryIO | parquet_file.ParquetLines]":
+    if file.endswith(".gz"):
+        with gzip.GzipFile(fileobj=raw, mode="wb", mtime=0) as packed:
+            yield cast("BinaryIO", packed)
+    elif file.endswith((".zst", ".zstd")):
+        with zstandard.ZstdCompressor().stream_writer(raw, closefd=False) as packed:
+            yield cast("BinaryIO", packed)
+    elif file.endswith(parquet_file.ENDING):
+        with parquet_file.writing(raw) as lines:
+            yield lines
+    else:
+        yield raw
+
+
+def _lines(file: str) -> Iterator[bytes]:
+    try:
+        with Path(file).open("rb") as raw:
+            if file.endswith(".gz"):
+                yield from gzip.GzipFile(fileobj=raw)
+            elif file.endswith((".zst", ".zstd")):
+                yield from io.BufferedReader(
+                    cast(
+                        "io.RawIOBase",
+                        zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True),
+                    )
+                )
+            elif file.endswith(parquet_file.ENDING):
+                yield from parquet_file.read_lines(raw)
+            else:
+                yield from raw
+    except (EOFError, zlib.error, gzip.BadGzipFile, zstandard.ZstdError) as error:
+        raise InvalidInput(f"{file} is damaged or ends too early: {error}") from error
+    except OSError as error:
+        raise InvalidInput(f"{file} cannot be read: {error.strerror}") from error

@@ -1,0 +1,78 @@
+"""`laurels rebuild`: boards made anew from their journals, or compared with them."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from laurels.cli.options import DataDir, Json
+from laurels.cli.output import grouped, printable, table
+from laurels.cli.session import Session
+from laurels.errors import Conflict, InvalidInput
+
+if TYPE_CHECKING:
+    from laurels.history.rebuild import Rebuilding
+    from laurels.laurels import Laurels
+
+
+def rebuild(  # noqa: PLR0913  # each is an option of the command
+    board: Annotated[str | None, typer.Argument(metavar="[PROJECT/BOARD]", show_default=False)] = None,
+    *,
+    every: Annotated[bool, typer.Option("--all", help="Every board that has a journal.")] = False,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Only compares the board with its journal.")
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Gives up entries that the journal does not tell of.")
+    ] = False,
+    data_dir: DataDir = None,
+    json: Json = False,
+) -> int:
+    """Make a board anew from its journal."""
+    if (board is None) != every:
+        raise InvalidInput("name a board as PROJECT/BOARD, or say --all")
+    session = Session(data_dir, as_json=json)
+
+    async def work(laurels: "Laurels") -> tuple[list["Rebuilding"], list[str]]:
+        done: list[Rebuilding] = []
+        left: list[str] = []
+        for name in [board] if board else await _boards(laurels):
+            doing = f"{'Comparing' if verify else 'Rebuilding'} {name}"
+            with session.output.counting(doing) as progress:
+                try:
+                    if verify:
+                        done.append(await laurels.verify(name, progress))
+                    else:
+                        done.append(await laurels.rebuild(name, progress, force=force))
+                except Conflict as error:
+                    if not every:
+                        raise
+                    left.append(error.detail)
+        return done, left
+
+    done, left = session.run(work)
+    picture = table("board", ">rows", ">windows", ">entries", "journal from", "up to", ">different")
+    for each in done:
+        picture.add_row(
+            each.board,
+            grouped(each.rows),
+            grouped(each.windows),
+            grouped(each.entries),
+            each.begins.isoformat(timespec="seconds") if each.begins else "",
+            each.watermark.isoformat(timespec="milliseconds") if each.watermark else "",
+            grouped(each.different) if verify else "",
+        )
+    session.show({"boards": done, "left": left}, picture)
+    if not json:
+        for line in [*left, *(each for one in done for each in one.differences)]:
+            session.output.console.print(printable(line), soft_wrap=True, markup=False)
+    return int(bool(left) or any(each.different for each in done))
+
+
+async def _boards(laurels: "Laurels") -> list[str]:
+    """Every board that has a journal."""
+    return [
+        f"{stored.project}/{stored.board}"
+        for project in await laurels.store.projects()
+        for stored in await laurels.store.boards(project)
+        if stored.definition.archive.journal
+    ]

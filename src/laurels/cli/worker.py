@@ -1,0 +1,121 @@
+"""`laurels worker`: background work alone; and the process of its own that `laurels serve` keeps for it."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from typing import Final
+
+import structlog
+from rich.text import Text
+
+from laurels.cli.options import DataDir, Json
+from laurels.cli.output import Output
+from laurels.jobs.agenda import AGENDA
+from laurels.jobs.runner import Runner
+from laurels.laurels import Laurels
+from laurels.logs import configure_logs
+from laurels.settings import load_settings
+
+# How long the process of its own has to end in good order, and how soon it is started again: at first, and
+# at most. One that lived for so long begins anew.
+END_SECONDS: Final = 10.0
+PAUSE_SECONDS: Final = 0.5
+LONGEST_PAUSE_SECONDS: Final = 30.0
+HEALTHY_SECONDS: Final = 60.0
+
+COMMAND: Final = (sys.executable, "-c", "from laurels.cli.worker import serve_parent; serve_parent()")
+
+log = structlog.stdlib.get_logger("laurels.worker")
+
+
+def worker(*, data_dir: DataDir = None, json: Json = False) -> None:
+    """Do the background work: the journal's archive, snapshots, upkeep. Any number of workers share it."""
+    configure_logs(load_settings(data_dir=data_dir))
+    output = Output(as_json=json)
+
+    async def work() -> None:
+        with output.working("Opening the stores") as say:
+            laurels = Laurels(data_dir=data_dir, jobs=False, say=say)
+            await laurels.open()
+        try:
+            stop = asyncio.Event()
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+            names = [job.name for job in AGENDA]
+            output.show({"jobs": names}, Text(f"Working: {', '.join(names)}. Ctrl-C ends it."))
+            await Runner(laurels, AGENDA).run(stop)
+        finally:
+            await laurels.close()
+
+    asyncio.run(work())
+
+
+def serve_parent() -> None:
+    """Works until the parent closes our input: it does so however it ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, who ends us
+    configure_logs(load_settings())
+
+    async def work() -> None:
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGTERM, stop.set)
+
+        def watch() -> None:
+            while os.read(0, 1):
+                pass
+            loop.call_soon_threadsafe(stop.set)
+            time.sleep(END_SECONDS)  # whatever hangs now has nobody left to wait for it
+            os._exit(1)
+
+        threading.Thread(target=watch, name="parent", daemon=True).start()
+        async with Laurels(jobs=False) as laurels:
+            await Runner(laurels, AGENDA).run(stop)
+
+    asyncio.run(work())
+
+
+class Background:
+    """Keeps a process for background work: starts it again when it dies, and ends it with this one."""
+
+    def __init__(self) -> None:
+        self._ending = threading.Event()
+        self._changing = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._thread = threading.Thread(target=self._keep, name="background", daemon=True)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        with self._changing:
+            self._ending.set()
+            process = self._process
+            if process and process.stdin:
+                process.stdin.close()
+        if process:
+            try:
+                process.wait(END_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+        self._thread.join()
+
+    def _keep(self) -> None:
+        pause = PAUSE_SECONDS
+        while True:
+            with self._changing:
+                if self._ending.is_set():
+                    return
+                # A session of its own: the signals of a terminal are for the parent.
+                process = subprocess.Popen(COMMAND, stdin=subprocess.PIPE, start_new_session=True)  # noqa: S603  # our own command
+                self._process = process
+            began = time.monotonic()
+            code = process.wait()
+            if self._ending.is_set():
+                return
+            pause = PAUSE_SECONDS if time.monotonic() - began > HEALTHY_SECONDS else pause
+            log.warning("background work ended and is started again", code=code, after_seconds=pause)
+            self._ending.wait(pause)
+            pause = min(2 * pause, LONGEST_PAUSE_SECONDS)

@@ -1,0 +1,98 @@
+"""One call: a request, sent until it is answered for good."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import time
+from dataclasses import dataclass, field, replace
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Final
+from uuid import uuid4
+
+from laurels.client.errors import Unreachable, error_of
+from laurels.client.retries import Retries, Tries, asked_pause, is_passing
+from laurels.client.steps import Lost, Pause, Request, Send
+from laurels.errors import NotFound, OutcomeUnknown
+
+if TYPE_CHECKING:
+    from laurels.client.steps import Flow, Reply
+    from laurels.errors import LaurelsError
+
+SIGNATURE_VERSION: Final = "v1"
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who calls, and how patiently."""
+
+    secret: str | None = field(default=None, repr=False)
+    """A key, or a player's token."""
+    signing_secret: str | None = field(default=None, repr=False)
+    timeout: float = 10.0
+    retries: Retries = field(default_factory=Retries)
+
+    def call(
+        self,
+        request: Request,
+        *,
+        id: str | None = None,  # noqa: A002  # the name that callers know it by
+        signed: bool = False,
+        once_gone: bool = False,
+    ) -> Flow[Reply]:
+        """The good answer to a request that may be repeated; raises the error that a bad one stands for.
+
+        `id` is what the change can be repeated by. With `once_gone`, an answer that there is no such thing is
+        good if an earlier try may have removed it.
+        """
+        request_id = uuid4().hex
+        tries = Tries(self.retries, self.retries.attempts)
+        changes = signed or request.method in {"PUT", "DELETE"}
+        unsure = False
+        while True:
+            reply: Reply | Lost = yield Send(
+                self.dressed(request, request_id, signed=signed), max(0.001, min(self.timeout, tries.left))
+            )
+            if not isinstance(reply, Lost) and reply.status < 300:
+                return reply
+            error = error_of(reply, request_id)
+            if once_gone and unsure and isinstance(error, NotFound) and not isinstance(reply, Lost):
+                return reply
+            if not is_passing(reply):
+                raise error
+            unsure = unsure or isinstance(error, OutcomeUnknown)
+            if unsure and changes:
+                error = _unsure(error, id)
+            yield Pause(tries.pause(error, asked_pause(reply)))
+
+    def dressed(self, request: Request, request_id: str, *, signed: bool = False) -> Request:
+        """With what every request carries. A signature holds for one try: its nonce is good once."""
+        headers = {**request.headers, "X-Request-Id": request_id, "User-Agent": _AGENT}
+        if self.secret is not None:
+            headers["Authorization"] = f"Bearer {self.secret}"
+        if signed and self.signing_secret is not None:
+            headers |= signature(
+                self.signing_secret, request.body or b"", int(time.time()), secrets.token_hex(16)
+            )
+        return replace(request, headers=headers)
+
+
+def signature(secret: str, body: bytes, timestamp: int, nonce: str) -> dict[str, str]:
+    """The headers that prove who sent this body, and when (unix seconds)."""
+    signed = b".".join((str(timestamp).encode(), nonce.encode(), body))
+    digest = hmac.new(secret.encode(), signed, hashlib.sha256).hexdigest()
+    return {
+        "X-Laurels-Timestamp": str(timestamp),
+        "X-Laurels-Nonce": nonce,
+        "X-Laurels-Signature": f"{SIGNATURE_VERSION}={digest}",
+    }
+
+
+def _unsure(error: LaurelsError, id: str | None) -> OutcomeUnknown:  # noqa: A002  # as above
+    """The error of a change that one of its tries may have made."""
+    kind = Unreachable if isinstance(error, Unreachable) else OutcomeUnknown
+    return kind(error.detail, id or getattr(error, "retry_with", None))
+
+
+_AGENT: Final = f"laurels-python/{version('laurels')}"

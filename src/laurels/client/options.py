@@ -1,0 +1,58 @@
+"""How to open a client."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, TypedDict
+
+import httpx
+
+from laurels.client.call import Caller
+from laurels.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from laurels.client.retries import Retries
+
+
+# Nobody waits for a connection: who watches a board holds one for as long.
+LIMITS: Final = httpx.Limits(max_connections=None, max_keepalive_connections=100)
+
+# What a header can carry.
+_SECRET: Final = re.compile(r"[!-~]+")
+_ADDRESS: Final = re.compile(r"https?://.+")
+
+
+class Options(TypedDict, total=False):
+    key: str | None
+    """An API key."""
+    token: str | None
+    """A player's token, instead of a key."""
+    project: str | None
+    """Whose boards are meant by names without a project."""
+    timeout: float
+    """Seconds: how long connecting, or waiting for more of an answer, may take in one try. Default 10."""
+    retries: Retries
+    signing_secret: str | None
+    """Signs submissions, for projects that ask for it."""
+
+
+def caller_of(options: Options) -> Caller:
+    key, token = options.get("key"), options.get("token")
+    if key is not None and token is not None:
+        raise InvalidInput.at("token", "a client has a key or a player's token, not both")
+    for name, secret in (("key", key), ("token", token)):
+        if secret is not None and not _SECRET.fullmatch(secret):
+            raise InvalidInput.at(name, "must be visible ASCII characters, without spaces or line ends")
+    given = Caller()
+    return Caller(
+        key if token is None else token,
+        options.get("signing_secret"),
+        options.get("timeout", given.timeout),
+        options.get("retries", given.retries),
+    )
+
+
+def check_address(address: str) -> str:
+    if not _ADDRESS.fullmatch(address):
+        raise InvalidInput.at("address", f"write it like http://127.0.0.1:8000, not {address!r}")
+    return address

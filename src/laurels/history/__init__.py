@@ -1,0 +1,1 @@
+"""What a window became is kept."""

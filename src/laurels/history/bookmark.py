@@ -1,0 +1,34 @@
+"""Bookmarks: where a list of the archive ended, bound to the question it belongs to. Pure."""
+
+from __future__ import annotations
+
+import base64
+
+import msgspec
+
+from laurels.errors import StaleCursor
+
+Question = tuple[str, ...]
+Place = tuple[int | str, ...]
+
+
+class _Contents(msgspec.Struct, array_like=True, frozen=True):
+    question: Question
+    place: Place
+
+
+def write_bookmark(question: Question, place: Place) -> str:
+    contents = msgspec.msgpack.encode(_Contents(question, place))
+    return base64.urlsafe_b64encode(contents).rstrip(b"=").decode()
+
+
+def read_bookmark(question: Question, text: str, shape: tuple[type, ...]) -> Place:
+    """The place that it names; raises `StaleCursor` when it was not written for this question."""
+    try:
+        packed = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+        contents = msgspec.msgpack.decode(packed, type=_Contents)
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise StaleCursor.at("cursor", "is not one that an answer gave; begin again without it") from error
+    if contents.question != question or tuple(map(type, contents.place)) != shape:
+        raise StaleCursor.at("cursor", "was made for another question; begin again without it")
+    return contents.place

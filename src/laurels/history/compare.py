@@ -1,0 +1,135 @@
+"""Two boards entry by entry: the one in use, and the one that its journal tells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from laurels.valkey import functions
+from laurels.valkey.messages import ReadHeader, ScanHeader, shape_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+    from laurels.boards.board import Address, Board
+    from laurels.valkey.client import Valkey
+    from laurels.valkey.messages import Shape
+
+MEMBERS_A_CALL: Final = 250
+# Differences that are told; the others are only counted.
+MOST_TOLD: Final = 20
+
+
+class Doubt(NamedTuple):
+    """A member that looked different when both were read one after the other."""
+
+    address: Address
+    member: bytes
+
+
+@dataclass
+class Comparison:
+    different: int = 0
+    told: list[str] = field(default_factory=list[str])
+
+    def add(self, address: Address, member: bytes, why: str) -> None:
+        self.different += 1
+        if len(self.told) < MOST_TOLD:
+            name = f"{address.token} {address.cut}".strip(" |")
+            self.told.append(f"{name}: {member.decode()}: {why}")
+
+    def add_rating(self, member: bytes, live: bytes | None, told: bytes | None) -> None:
+        self.different += 1
+        if len(self.told) < MOST_TOLD:
+            states = [state.decode() if state else "none" for state in (live, told)]
+            self.told.append(f"rating: {member.decode()}: has {states[0]}, by the journal {states[1]}")
+
+
+# What a member has in a window: place and metadata; nothing when it has no entry.
+_Held = tuple[bytes, bytes] | None
+
+
+class Comparer:
+    """One shard of two boards: the one in use first."""
+
+    def __init__(self, valkey: Valkey, boards: tuple[Board, Board], shard: int) -> None:
+        self._valkey = valkey
+        self._boards = boards
+        self._shard = shard
+
+    async def doubts(self, address: Address) -> AsyncIterator[Doubt]:
+        """Who has another entry in one than in the other; also who submitted between the two looks."""
+        for one, other in (self._boards, self._boards[::-1]):
+            header = ScanHeader(_shape(one), one.version, "0", MEMBERS_A_CALL)
+            while True:
+                keys = _keys(one, self._shard, address)
+                header.cursor, listed = await functions.scan(self._valkey, keys, header)
+                for first in range(0, len(listed), MEMBERS_A_CALL):
+                    some = listed[first : first + MEMBERS_A_CALL]
+                    held = await self._held(other, address, [each.member for each in some])
+                    for each in some:
+                        if held[each.member] != (each.place, each.metadata):
+                            yield Doubt(address, each.member)
+                if header.cursor == "0":
+                    break
+
+    async def settle(self, doubtful: Sequence[Doubt], comparison: Comparison) -> None:
+        """Looks at the doubtful again, while nobody writes."""
+        by_address: dict[Address, list[bytes]] = {}
+        for doubt in dict.fromkeys(doubtful):
+            by_address.setdefault(doubt.address, []).append(doubt.member)
+        for address, members in by_address.items():
+            for first in range(0, len(members), MEMBERS_A_CALL):
+                some = members[first : first + MEMBERS_A_CALL]
+                live, told = [await self._held(board, address, some) for board in self._boards]
+                for member in some:
+                    if live[member] != told[member]:
+                        why = _why(self._boards[0], live[member], told[member])
+                        comparison.add(address, member, why)
+
+    async def compare_ratings(self, comparison: Comparison) -> None:
+        """What is known of each player, while nobody writes."""
+        live, told = [await self._states(board) for board in self._boards]
+        for member in sorted(live.keys() | told.keys()):
+            if live.get(member) != told.get(member):
+                comparison.add_rating(member, live.get(member), told.get(member))
+
+    async def _states(self, board: Board) -> dict[bytes, bytes]:
+        key, cursor, found = board.keys.of_board(self._shard, "ratings"), b"0", dict[bytes, bytes]()
+        while True:
+            cursor, listed = await self._valkey.command("HSCAN", key, cursor, "COUNT", MEMBERS_A_CALL)
+            found.update(listed)
+            if int(cursor) == 0:
+                return found
+
+    async def _held(self, board: Board, address: Address, members: Sequence[bytes]) -> dict[bytes, _Held]:
+        header = ReadHeader(_shape(board), board.version)
+        keys = _keys(board, self._shard, address)
+        _, found = await functions.standing(self._valkey, keys, header, members)
+        return {
+            member: None if stood is None else (stood.place, stood.metadata)
+            for member, stood in zip(members, found, strict=True)
+        }
+
+
+def _why(board: Board, live: _Held, told: _Held) -> str:
+    if live is None:
+        return "is in the journal alone"
+    if told is None:
+        return "is not in the journal"
+    if live[0] == told[0]:
+        return "has other metadata"
+    parse = board.ordering.parse_place
+    (score, at), (journaled, then) = parse(live[0]), parse(told[0])
+    if score == journaled:
+        return f"reached {score} at {at}, by the journal at {then}"
+    return f"has {score}, by the journal {journaled}"
+
+
+def _keys(board: Board, shard: int, address: Address) -> tuple[str, ...]:
+    window = board.keys.parts(board.window_key(shard, address), metadata=True)
+    return board.keys.of_board(shard, "board"), *window
+
+
+def _shape(board: Board) -> Shape:
+    return shape_of(board.ordering, dense=board.definition.dense, metadata=True)

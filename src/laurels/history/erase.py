@@ -1,0 +1,223 @@
+"""A member out of everything that is kept: live windows, journal, snapshots, dead letters, ids and answers.
+
+What ended keeps its ranks: there the entry stays, under a name that is random and leads nowhere. A match is
+told in the entries of all who played it, so on boards of matches others' metadata and ids go where they name
+the member. The order
+matters. First the live windows, with an entry in the journal that names nobody; then, once everything before
+is archived, the tables; so that whatever interrupts it, running it again finds what is left.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from laurels.archive.erase import EraseStore
+from laurels.boards.journal import erase_entry
+from laurels.boards.keys import BoardRef
+from laurels.boards.retention import WINDOWS_A_CALL, target_at
+from laurels.boards.submission import check_member
+from laurels.errors import NotFound
+from laurels.history.mentions import Mentions
+from laurels.history.replay import goes_when_erased
+from laurels.moments import DAY
+from laurels.valkey import functions
+from laurels.valkey.client import stream_entries
+from laurels.valkey.functions import DefinitionChanged
+from laurels.valkey.messages import ReadHeader, RemoveHeader, shape_of
+
+if TYPE_CHECKING:
+    from laurels.archive.boards import BoardStore
+    from laurels.archive.engine import Archive
+    from laurels.boards.board import Address, Board
+    from laurels.boards.catalog import Catalog
+    from laurels.boards.retention import Retention
+    from laurels.clock import Clock
+    from laurels.history.drain import Drain
+    from laurels.valkey.client import Valkey
+
+ENTRIES_AT_ONCE: Final = 200
+# Days whose ids and stored answers may still be there.
+DAYS: Final = 3
+TOMBSTONE: Final = "~erased:"
+
+
+class Erased(msgspec.Struct, frozen=True):
+    """Where a member was."""
+
+    boards: int
+    windows: int
+    """Live windows that it had an entry in."""
+    rows: int
+    """Rows of the journal and of snapshots that have another name now."""
+
+
+@dataclass(frozen=True)
+class Eraser:
+    valkey: Valkey
+    archive: Archive
+    catalog: Catalog
+    boards: BoardStore
+    retention: Retention
+    drain: Drain
+    clock: Clock
+
+    async def erase(self, project: str, member: str, board: str | None = None) -> Erased:
+        """Safe to run again; what a member submits afterwards is somebody new's."""
+        encoded = check_member(member)
+        stored = await self.boards.boards(project)
+        if board is not None:
+            stored = [each for each in stored if each.board == board]
+        if not stored:
+            raise NotFound(
+                f"there is no board {project}/{board}" if board else f"there is no project {project}"
+            )
+        boards = windows = rows = 0
+        for each in stored:
+            ref = BoardRef(each.project, each.board)
+            found, changed = await self._erase(ref, each.id, encoded)
+            boards += bool(found or changed)
+            windows, rows = windows + found, rows + changed
+        return Erased(boards, windows, rows)
+
+    async def _erase(self, ref: BoardRef, board_id: int, member: bytes) -> tuple[int, int]:
+        board = await self.catalog.in_force(ref)
+        shard = board.keys.shard_of(member)
+        named = _stand_in()
+        while board.keys.shard_of(named) != shard:  # or nobody who asks for it would find it
+            named = _stand_in()
+        store = EraseStore(self.archive)
+        await self.drain.finish(ref)
+        today = self.clock() // DAY
+        ids = await store.ids(board_id, member, (today - DAYS) * DAY)
+        while True:
+            try:
+                found = await self._leave(board, shard, member, named)
+                break
+            except DefinitionChanged as changed:
+                board = await self.catalog.refresh(ref, changed.known)
+        await self.drain.finish(ref)
+        mentions = Mentions(member.decode())
+        if board.is_rated:
+            forms = _storable(mentions.forms)
+            await store.forget_mentions(board_id, member, forms, mentions.in_json, mentions.in_text)
+            await self._forget_metadata(board, shard, mentions)
+        rows = await store.rename(board_id, member, named)
+        await self._forget(board, shard, member, ids)
+        return found, rows
+
+    async def _leave(self, board: Board, shard: int, member: bytes, named: bytes) -> int:
+        """Out of the windows that go on; under another name in the others. In how many it was."""
+        now = self.clock()
+        shape = shape_of(board.ordering, dense=board.definition.dense, metadata=True)
+        leaving: list[Address] = []
+        staying: list[Address] = []
+        async for address in self.retention.addresses(board, shard):
+            target = target_at(board, address)
+            if target:
+                (leaving if goes_when_erased(board, target, now) else staying).append(address)
+        found = 0
+        reading = ReadHeader(shape, board.version)
+        for keys in _calls(board, shard, staying, ("board",)):
+            found += await functions.rename(self.valkey, keys, reading, member, named)
+        journaled = 1 if board.definition.archive.journal else 2
+        header = RemoveHeader(shape, board.version, journaled, rated=int(board.is_rated))
+        names = ("board", "journal", *(("ratings",) if board.is_rated else ()))
+        entry = erase_entry(secrets.token_urlsafe(16), now, board.version, named)
+        for keys in _calls(board, shard, leaving, names) or [_named(board, shard, names)]:
+            found += await functions.remove(self.valkey, keys, header, (entry, member))
+            header.journal = 0
+        return found
+
+    async def _forget(self, board: Board, shard: int, member: bytes, ids: list[bytes]) -> None:
+        """Dead letters, ids, and answers that are stored for whoever asks again."""
+        today = self.clock() // DAY
+        mentions = Mentions(member.decode())
+        for day in range(today - DAYS, today + 1):
+            known = board.keys.of_board(shard, f"ids:{day}")
+            if ids:
+                await self.valkey.command("SREM", known, *ids)
+            if board.is_rated or not board.definition.archive.journal:
+                await self._forget_ids(known, mentions)
+            for each in range(board.keys.shards):
+                await self._forget_answers(board.keys.of_board(each, f"once:{day}"), member)
+        await self._forget_dead(board.keys.of_board(shard, "dead"), member)
+
+    async def _forget_metadata(self, board: Board, shard: int, mentions: Mentions) -> None:
+        """Others' metadata that names the member, in every window that there is."""
+        async for address in self.retention.addresses(board, shard):
+            key = f"{board.window_key(shard, address)}|metadata"
+            cursor = b"0"
+            while True:
+                cursor, pairs = await self.valkey.scan_hash(key, cursor, ENTRIES_AT_ONCE)
+                lost = [name for name, value in pairs if mentions.in_json(value)]
+                if lost:
+                    await self.valkey.command("HDEL", key, *lost)
+                if int(cursor) == 0:
+                    break
+
+    async def _forget_ids(self, key: str, mentions: Mentions) -> None:
+        """Ids that name the member and are not known to be its own."""
+        cursor = b"0"
+        while True:
+            cursor, ids = await self.valkey.command("SSCAN", key, cursor, "COUNT", ENTRIES_AT_ONCE)
+            lost = [each for each in ids if mentions.in_text(each.decode())]
+            if lost:
+                await self.valkey.command("SREM", key, *lost)
+            if int(cursor) == 0:
+                return
+
+    async def _forget_answers(self, key: str, member: bytes) -> None:
+        cursor = b"0"
+        told = _written(member)
+        while True:
+            cursor, pairs = await self.valkey.scan_hash(key, cursor, ENTRIES_AT_ONCE)
+            lost = [name for name, value in pairs if any(each in name or each in value for each in told)]
+            if lost:
+                await self.valkey.command("HDEL", key, *lost)
+            if int(cursor) == 0:
+                return
+
+    async def _forget_dead(self, key: str, member: bytes) -> None:
+        after = "-"
+        told = _written(member)
+        while True:
+            words = ("XRANGE", key, after, "+", "COUNT", ENTRIES_AT_ONCE)
+            entries = stream_entries(await self.valkey.command(*words))
+            for name, fields in entries:
+                if any(each in value for value in fields.values() for each in told):
+                    await self.valkey.command("XDEL", key, name)
+            if len(entries) < ENTRIES_AT_ONCE:
+                return
+            after = f"({entries[-1][0].decode()}"
+
+
+def _stand_in() -> bytes:
+    return f"{TOMBSTONE}{secrets.token_hex(16)}".encode()
+
+
+def _written(member: bytes) -> set[bytes]:
+    return {member, *(form.encode() for form in Mentions(member.decode()).forms)}
+
+
+def _storable(forms: set[str]) -> list[str]:
+    """PostgreSQL's texts have no U+0000, and JSON writes it otherwise."""
+    return [form for form in forms if "\0" not in form]
+
+
+def _named(board: Board, shard: int, names: tuple[str, ...]) -> list[str]:
+    return [board.keys.of_board(shard, name) for name in names]
+
+
+def _calls(board: Board, shard: int, addresses: list[Address], names: tuple[str, ...]) -> list[list[str]]:
+    """The keys of each call that these windows take."""
+    calls: list[list[str]] = []
+    for first in range(0, len(addresses), WINDOWS_A_CALL):
+        keys = _named(board, shard, names)
+        for address in addresses[first : first + WINDOWS_A_CALL]:
+            keys += board.keys.parts(board.window_key(shard, address), metadata=True)
+        calls.append(keys)
+    return calls

@@ -1,0 +1,178 @@
+"""What a member's submissions make of its entry in a window: `lua/submit.lua`'s rules, one at a time. Pure.
+
+A window is recounted by what the journal tells in the order in which it happened: each submission as long as
+the window took any, each entry that was placed in it or in what it is made of, each removal as long as the
+window was there to be removed from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from laurels.boards.journal import ERASE, PLACE, REMOVE
+
+if TYPE_CHECKING:
+    from laurels.boards.board import Board, Pane
+    from laurels.boards.keys import Cut
+    from laurels.boards.ordering import Score
+    from laurels.boards.windows import Slot
+    from laurels.moments import Moment
+
+
+class Told(NamedTuple):
+    """What happened to a member; `score` is None where it was removed. `op` of what was placed is where."""
+
+    kind: str
+    member: bytes
+    score: Score | None
+    at: Moment
+    now: Moment
+    op: str
+    groups: dict[str, str] | None
+
+
+class Held(NamedTuple):
+    """An entry: its score, and when it was reached."""
+
+    score: Score
+    moment: Moment
+
+
+@dataclass(slots=True)
+class _Tally:
+    """A member on its way through what is told."""
+
+    parts: dict[str, Held] = field(default_factory=dict[str, Held])
+    """By the slot of the window that is written: this one, or those that it is made of."""
+    total: Held | None = None
+    """What a sum has moved to, or what was placed in a window that is made of others."""
+    is_final: bool = False
+    """Whether a rolling window stays as it was placed."""
+
+
+class Fold:
+    """One window, whole or of a group, as it is recounted member by member."""
+
+    def __init__(self, board: Board, pane: Pane, slot: Slot, cut: Cut) -> None:
+        self._board = board
+        self._pane = pane
+        self._slot = slot
+        self._cut = dict(zip(cut.dimensions, cut.values, strict=True))
+        self._until = pane.held_until(slot)
+        self._days = frozenset(pane.calendar.days(slot)) if pane.how == "fold" else frozenset[str]()
+        self._calendar = (pane.base or pane).calendar
+        self._own = f"{pane.label}|{slot.text}"
+        self._base = f"{pane.base.label}|" if pane.base else None
+        self._days_gone = self._end_of_days()
+
+    def places(self) -> tuple[set[str], str | None]:
+        """Where entries are placed that matter here: windows by name, and by how the name begins."""
+        if self._pane.how == "fold":
+            return {self._own, *(f"{self._base}{day}" for day in self._days)}, None
+        return {self._own}, self._base
+
+    def entry(self, told: list[Told]) -> Held | None:
+        """The entry that all this leaves; None when there is none."""
+        tally = _Tally()
+        for each in told:
+            if self._until is not None and each.now >= self._until:
+                continue
+            if each.score is None:
+                if self._leaves(each):
+                    tally = _Tally()
+            elif each.kind == PLACE:
+                self._place(tally, each, each.score)
+            elif self._concerns(each):
+                self._submit(tally, each, each.score)
+        parts = tally.parts
+        if self._pane.how == "sum" or not parts or tally.is_final:
+            return tally.total
+        if self._pane.how == "fold":
+            return self._folded([parts[day] for day in sorted(parts)])
+        return next(iter(parts.values()))
+
+    def _submit(self, tally: _Tally, told: Told, score: Score) -> None:
+        part = self._calendar.at(told.at).text
+        before = tally.parts.get(part)
+        after = tally.parts[part] = self._aggregated(before, told, score)
+        if self._pane.how == "sum" and after != before:
+            tally.total = self._moved(tally.total, before, after, told.at)
+
+    def _place(self, tally: _Tally, told: Told, score: Score) -> None:
+        """Entries are given to one window as they are; no other window moves with it but a rolling one."""
+        if (told.groups or {}) != self._cut:
+            return
+        placed = Held(score, told.at)
+        if told.op != self._own:
+            tally.parts[told.op.partition("|")[2]] = placed
+        elif self._pane.how == "direct":
+            tally.parts[self._slot.text] = placed
+        else:
+            tally.total = placed
+            tally.is_final = self._days_gone is not None and told.now >= self._days_gone
+
+    def _leaves(self, told: Told) -> bool:
+        """Whether it goes from this window: who is removed does, who is erased only if the window goes on."""
+        return told.kind == REMOVE or (
+            told.kind == ERASE and goes_on_without(self._board, self._pane, self._slot, told.now)
+        )
+
+    def _end_of_days(self) -> Moment | None:
+        """From when on a rolling window stays as it is placed, because its days are gone."""
+        base = self._pane.base
+        if not self._days or base is None:
+            return None
+        return base.held_until(base.calendar.parse(min(self._days)))
+
+    def _concerns(self, told: Told) -> bool:
+        given = told.groups or {}
+        if any(given.get(name) != value for name, value in self._cut.items()):
+            return False
+        if self._days:
+            return self._calendar.at(told.at).text in self._days
+        return self._pane.calendar.at(told.at) == self._slot
+
+    def _aggregated(self, old: Held | None, told: Told, score: Score) -> Held:
+        op = told.op or self._board.definition.aggregate
+        if old is None:
+            return Held(score, told.at)
+        if op == "sum":
+            total = self._sum(old.score, 0, score)
+            return old if total == old.score else Held(total, told.at)
+        if op == "first" or score == old.score or (op == "best" and not self._is_better(score, old.score)):
+            return old
+        return Held(score, told.at)
+
+    def _moved(self, total: Held | None, before: Held | None, after: Held, at: Moment) -> Held:
+        moved = self._sum(total.score if total else 0, before.score if before else 0, after.score)
+        return total if total and total.score == moved else Held(moved, at)
+
+    def _folded(self, days: list[Held]) -> Held:
+        """A rolling window's entry, of its days' entries from the oldest."""
+        op = self._board.fold_op(self._pane)
+        result = days[0]
+        for day in days[1:]:
+            if op == "sum":
+                result = Held(self._sum(result.score, 0, day.score), max(result.moment, day.moment))
+            elif op == "last":
+                result = day
+            elif op == "best" and day.score == result.score:
+                result = min(result, day, key=lambda each: each.moment)
+            elif op == "best" and self._is_better(day.score, result.score):
+                result = day
+        return result
+
+    def _sum(self, total: Score, old: Score, new: Score) -> Score:
+        return (total - old) + new
+
+    def _is_better(self, left: Score, right: Score) -> bool:
+        return left > right if self._board.ordering.descending else left < right
+
+
+def goes_on_without(board: Board, pane: Pane, slot: Slot, now: Moment) -> bool:
+    """Whether who is erased leaves this window: one that goes on, unless a rolling window is made of it."""
+    is_rolling = pane.how == "fold" or any(
+        other.how == "fold" and other.base is pane for other in board.panes(pane.zone)
+    )
+    return not is_rolling and (slot.ends is None or slot.ends > now)

@@ -1,0 +1,143 @@
+"""Which journals there are, and how much of them is not archived yet."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from laurels import metrics
+from laurels.archive.journal import START, Stream, StreamId
+from laurels.boards.keys import BoardRef, KeySpace
+from laurels.errors import InvalidInput, Unavailable
+from laurels.moments import SECOND
+from laurels.valkey.client import stream_entries
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from laurels.archive.boards import BoardStore
+    from laurels.boards.definition import StoredBoard
+    from laurels.valkey.client import Valkey, Value
+
+# Definitions that are read at once, and commands that go out together.
+TOGETHER: Final = 1000
+RECENT_SECONDS: Final = 5.0
+# What the archive may lag behind before somebody should look.
+ALARM_SECONDS: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """What Valkey holds and PostgreSQL does not."""
+
+    calls: int = 0
+    bytes: int = 0
+    oldest: int | None = None
+    """When the oldest call that is not archived was made; microseconds, by Valkey's clock."""
+    age_seconds: float = 0.0
+    dead_letters: int = 0
+
+    def alarms(self, alarm_bytes: int) -> list[str]:
+        """What somebody should look at."""
+        alarms: list[str] = []
+        if self.age_seconds > ALARM_SECONDS:
+            alarms.append(f"the journal is {self.age_seconds:,.0f} s behind ({self.calls:,} calls)")
+        if self.bytes > alarm_bytes:
+            mebibytes = self.bytes / 1024**2
+            alarms.append(f"{mebibytes:,.0f} MiB of Valkey's memory wait to be archived")
+        if self.dead_letters:
+            alarms.append(f"{self.dead_letters:,} entries of the journal could not be archived")
+        return alarms
+
+
+class Journals:
+    """The streams of every board that has a journal. Definitions are read once a version."""
+
+    def __init__(self, valkey: Valkey, store: BoardStore) -> None:
+        self._valkey = valkey
+        self._store = store
+        self._looked, self._recent = -RECENT_SECONDS, Backlog()
+        self._versions: dict[int, int] = {}
+        self._streams: dict[int, tuple[BoardRef, list[Stream]]] = {}
+
+    async def streams(self) -> list[Stream]:
+        """Every stream that is to be archived, as PostgreSQL knows the boards now."""
+        versions = await self._store.versions()
+        for gone in self._versions.keys() - versions.keys():
+            del self._versions[gone]
+            self._streams.pop(gone, None)
+        changed = [board for board, version in versions.items() if self._versions.get(board) != version]
+        for first in range(0, len(changed), TOGETHER):
+            for stored in await self._store.by_ids(changed[first : first + TOGETHER]):
+                self._versions[stored.id] = stored.version
+                self._streams[stored.id] = BoardRef(stored.project, stored.board), self.streams_of(stored)
+        return [stream for _, streams in self._streams.values() for stream in streams]
+
+    async def of_board(self, ref: BoardRef) -> list[Stream]:
+        await self.streams()
+        return [stream for each, streams in self._streams.values() if each == ref for stream in streams]
+
+    def streams_of(self, stored: StoredBoard) -> list[Stream]:
+        """The streams of a board as it is defined."""
+        if not stored.definition.archive.journal:
+            return []
+        ref = BoardRef(stored.project, stored.board)
+        try:
+            keys = KeySpace(ref, stored.definition, cluster=self._valkey.is_cluster)
+        except InvalidInput:  # defined for one node; on a cluster it cannot be used, so it has no journal
+            return []
+        return [
+            Stream(stored.id, shard, keys.of_board(shard, "journal"), keys.of_board(shard, "dead"))
+            for shard in range(keys.shards)
+        ]
+
+    async def lengths(self, streams: Collection[Stream]) -> dict[Stream, int]:
+        """How many entries each has."""
+        answers = await self._ask([("XLEN", stream.key) for stream in streams])
+        return dict(zip(streams, answers, strict=True))
+
+    async def oldest(self, streams: Collection[Stream]) -> dict[Stream, StreamId]:
+        """The first entry of each that has any."""
+        return await self._edge(streams, ("XRANGE", "-", "+"))
+
+    async def newest(self, streams: Collection[Stream]) -> dict[Stream, StreamId]:
+        """The last entry of each that has any."""
+        return await self._edge(streams, ("XREVRANGE", "+", "-"))
+
+    async def _edge(self, streams: Collection[Stream], words: tuple[str, str, str]) -> dict[Stream, StreamId]:
+        command, begin, end = words
+        answers = await self._ask([(command, stream.key, begin, end, "COUNT", 1) for stream in streams])
+        found = zip(streams, map(stream_entries, answers), strict=True)
+        return {stream: StreamId.parse(entries[0][0]) for stream, entries in found if entries}
+
+    async def recent_backlog(self) -> Backlog:
+        """The backlog as it was a moment ago: for those who are asked often."""
+        now = time.monotonic()
+        if now >= self._looked + RECENT_SECONDS:
+            self._looked, self._recent = now, await self.backlog()
+        return self._recent
+
+    async def backlog(self) -> Backlog:
+        """What waits, and what was given up; also as metrics. Without PostgreSQL, of the boards that were
+        known before.
+        """
+        try:
+            streams = await self.streams()
+        except Unavailable:
+            streams = [stream for _, known in self._streams.values() for stream in known]
+        waiting = {stream: count for stream, count in (await self.lengths(streams)).items() if count}
+        oldest = (await self.oldest(list(waiting))).values()
+        sizes = await self._ask([("MEMORY", "USAGE", stream.key) for stream in waiting])
+        dead = await self._ask([("XLEN", stream.dead_letters) for stream in streams])
+        first = min(oldest, default=START).milliseconds * 1000 or None
+        age = 0.0 if first is None else max(0, await self._valkey.now() - first) / SECOND
+        backlog = Backlog(sum(waiting.values()), sum(size or 0 for size in sizes), first, age, sum(dead))
+        metrics.note_backlog(backlog.calls, backlog.bytes, backlog.age_seconds)
+        return backlog
+
+    async def _ask(self, commands: list[tuple[Value, ...]]) -> list[int]:
+        answers: list[int] = []
+        for first in range(0, len(commands), TOGETHER):
+            answers += await self._valkey.commands(commands[first : first + TOGETHER])
+        return answers

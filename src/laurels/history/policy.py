@@ -1,0 +1,102 @@
+"""Which snapshots a board's definition asks for, and when. Pure.
+
+A window is pictured at its end: at once, and again when nothing late can come any more, in the place of the
+first. With `every` it is pictured at each midnight too, by the board's own clock. The whole board and each of
+its groups are pictured alike, each by the clock of its zone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from laurels.boards import zones
+from laurels.boards.definition import Window
+from laurels.boards.windows import Calendar
+from laurels.moments import MICROSECOND, Moment
+
+if TYPE_CHECKING:
+    from laurels.boards.board import Board, Pane
+    from laurels.boards.windows import Slot
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What is taken of one window of a board."""
+
+    period: str
+    top: int | None
+    daily: bool
+
+
+def policies(board: Board) -> list[Policy]:
+    """One for each window that is archived; where several name the same, what all of them ask for."""
+    asked = board.definition.archive.snapshot
+    found: list[Policy] = []
+    for period in dict.fromkeys(each.period for each in asked):
+        own = [each for each in asked if each.period == period]
+        tops = [each.top for each in own if each.top is not None]
+        found.append(
+            Policy(
+                period,
+                top=max(tops) if len(tops) == len(own) else None,
+                daily=any(each.every == "day" for each in own),
+            )
+        )
+    return found
+
+
+def lateness(board: Board) -> Moment:
+    return board.definition.lateness // MICROSECOND
+
+
+def settles(board: Board, slot: Slot) -> Moment | None:
+    """From when on a window stays as it is."""
+    return None if slot.ends is None else slot.ends + lateness(board)
+
+
+def pictured(policy: Policy, pane: Pane, slot: Slot, previous: Moment | None, now: Moment) -> Moment | None:
+    """The moment that a picture of this slot would be of, if one is due; `previous`: when it was last looked.
+
+    Of a slot that goes on, only the present can be had: of several midnights since, the last.
+    """
+    if slot.ends is not None and slot.ends <= now:
+        return slot.ends
+    if not policy.daily or previous is None:
+        return None
+    midnight = midnights(pane.zone).at(now).starts
+    if midnight is None or not previous < midnight <= now:
+        return None
+    return midnight if slot.starts is None or slot.starts < midnight else None
+
+
+def is_wanted(board: Board, slot: Slot, taken_at: Moment | None, now: Moment) -> bool:
+    """Whether a picture of this slot is to be taken, when the one there is was taken at `taken_at`."""
+    if taken_at is None:
+        return True
+    settled = settles(board, slot)
+    return settled is not None and taken_at < settled <= now
+
+
+def has_come(board: Board, policy: Policy, previous: Moment | None, now: Moment) -> bool:
+    """Whether anything of this policy became due since `previous`: without asking any store."""
+    if previous is None:
+        return True
+    late = lateness(board)
+    for zone in board.zones:
+        pane = next(pane for pane in board.panes(zone) if pane.label == policy.period and not pane.is_hidden)
+        calendars = [pane.calendar, *([midnights(zone)] if policy.daily else [])]
+        if any(_ends_within(calendar, previous, now) for calendar in calendars):
+            return True
+        if _ends_within(pane.calendar, previous - late, now - late):
+            return True
+    return False
+
+
+def midnights(zone: str) -> Calendar:
+    return Calendar(Window(period="daily"), zones.zone(zone))
+
+
+def _ends_within(calendar: Calendar, previous: Moment, now: Moment) -> bool:
+    ends = calendar.at(previous).ends
+    return ends is not None and previous < ends <= now

@@ -1,0 +1,440 @@
+"""A board made anew from its journal, beside the one in use, and put in its place while submissions go on.
+
+The replay runs under names of its own, first over what PostgreSQL has, then over what the journal in Valkey
+has more. When nothing is left, a fence keeps writers off for an instant: the last entries are done, and every
+window changes its name. Readers notice nothing; writers wait. Whoever is interrupted before has changed
+nothing, and what was made goes by itself.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Literal
+
+import msgspec
+import structlog
+
+from laurels.archive.journal import Row, StreamId
+from laurels.archive.replay import ReplayStore, Tally
+from laurels.boards.journal import Unreadable, read_entry
+from laurels.boards.rebuilt import Rebuilt
+from laurels.boards.retention import PARTS
+from laurels.errors import Conflict, LaurelsError, NotFound, Unavailable
+from laurels.history.compare import Comparer, Comparison
+from laurels.history.replay import Replay
+from laurels.moments import datetime_of
+from laurels.valkey import functions
+from laurels.valkey.client import stream_entries
+from laurels.valkey.functions import DefinitionChanged, FenceLapsed
+from laurels.valkey.messages import Fence
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from laurels.archive.boards import BoardStore
+    from laurels.archive.engine import Archive
+    from laurels.boards.board import Address, Board
+    from laurels.boards.catalog import Catalog
+    from laurels.boards.definition import StoredBoard
+    from laurels.boards.keys import BoardRef
+    from laurels.boards.retention import Retention
+    from laurels.clock import Clock
+    from laurels.history.drain import Drain
+    from laurels.moments import Moment
+    from laurels.valkey.client import Valkey, Value
+
+    Progress = Callable[[int, int], None]
+
+log = structlog.get_logger()
+
+# Only compared; put in force; or put in force whatever the board in use holds.
+_Aim = Literal["verify", "rebuild", "force"]
+
+ROWS_AT_ONCE: Final = 5000
+ENTRIES_AT_ONCE: Final = 200
+# How long writers wait at most for somebody who is gone; milliseconds.
+FENCE_MILLISECONDS: Final = 10_000
+# Windows that change their names in one call: each has up to five keys, and a rename takes some 3 µs.
+WINDOWS_A_SWITCH: Final = 50
+ATTEMPTS: Final = 5
+# How often the end of the journal is sought before writers have to wait.
+CHASES: Final = 5
+COMMANDS_TOGETHER: Final = 1000
+# Behind every part of an entry.
+LAST_INDEX: Final = 2**31 - 1
+
+
+class Rebuilding(msgspec.Struct, frozen=True):
+    """What a rebuild came to, or what a comparison found."""
+
+    board: str
+    rows: int
+    """Submissions and removals that the journal tells of."""
+    windows: int
+    entries: int
+    begins: datetime | None
+    """When the journal begins; what was submitted before is not in it."""
+    watermark: datetime | None
+    """When the last of these rows was recorded."""
+    doubled: int = 0
+    """Rows that came again under the same id after Valkey had lost its memory; they count once."""
+    differences: list[str] = []
+    """What the board in use had otherwise; at most some of it."""
+    different: int = 0
+
+
+@dataclass
+class _Shard:
+    """One shard on its way."""
+
+    number: int
+    replay: Replay
+    position: tuple[StreamId, int, int] | None = None
+    archived: tuple[StreamId, int, int] | None = None
+    """The last row that came from PostgreSQL."""
+    tally: Tally = field(default_factory=Tally)
+    """Of those rows."""
+    begins: Moment | None = None
+    last: StreamId | None = None
+
+
+@dataclass(frozen=True)
+class Rebuilder:
+    """Rebuilds boards, and compares them with what their journals tell."""
+
+    valkey: Valkey
+    archive: Archive
+    catalog: Catalog
+    boards: BoardStore
+    retention: Retention
+    drain: Drain
+    clock: Clock
+
+    async def rebuild(
+        self, ref: BoardRef, progress: Progress | None = None, *, force: bool = False
+    ) -> Rebuilding:
+        """Puts the board in force as its journal tells it.
+
+        Raises `Conflict` when it has no journal, or holds entries that the journal does not tell of; with
+        `force` these are given up.
+        """
+        return await self._run(ref, progress, "force" if force else "rebuild")
+
+    async def verify(self, ref: BoardRef, progress: Progress | None = None) -> Rebuilding:
+        """Changes nothing, and tells where the board in use differs from what its journal tells."""
+        return await self._run(ref, progress, "verify")
+
+    async def _run(self, ref: BoardRef, progress: Progress | None, aim: _Aim) -> Rebuilding:
+        stored = await self.boards.get(ref.project, ref.board)
+        if stored is None:
+            raise NotFound(f"there is no board {ref}")
+        if not stored.definition.archive.journal:
+            raise Conflict(
+                f"{ref} keeps no journal (archive.journal is false), so nothing tells what it held"
+            )
+        await self.drain.finish(ref)
+        board = await self.catalog.in_force(ref)
+        work = _Work(self, board, stored, progress, aim)
+        try:
+            return await work.run()
+        except DefinitionChanged as changed:
+            await self.catalog.refresh(ref, changed.known)
+            raise Conflict(f"the definition of {ref} was changed meanwhile; run it again") from changed
+
+
+class _Work:
+    """One run."""
+
+    def __init__(
+        self,
+        tools: Rebuilder,
+        board: Board,
+        stored: StoredBoard,
+        progress: Progress | None,
+        aim: _Aim,
+    ) -> None:
+        self._tools = tools
+        self._valkey = tools.valkey
+        self._board = board
+        self._board_id = stored.id
+        self._progress = progress
+        self._puts_in_force = aim != "verify"
+        self._gives_up = aim == "force"
+        self._token = secrets.token_hex(8)
+        self._store = ReplayStore(tools.archive)
+        self._now = tools.clock()
+        self._made = Rebuilt(
+            board, cluster=tools.valkey.is_cluster, prefix=f"rebuild-{self._token}:", now=self._now
+        )
+        self._done, self._of = 0, 0
+        self._entries = 0
+        self._windows: set[Address] = set()
+        self._comparison = Comparison()
+
+    async def run(self) -> Rebuilding:
+        self._of = await self._store.count(self._board_id)
+        shards: list[_Shard] = []
+        for number in range(self._board.keys.shards):
+            replay = Replay(self._valkey, self._board, self._made, number, remembers=self._puts_in_force)
+            shard = _Shard(number, replay)
+            shards.append(shard)
+            try:
+                await replay.begin()
+                await self._catch_up(shard)
+                await replay.finish()
+                await self._check_rows(shard)
+                await (self._put_in_force(shard) if self._puts_in_force else self._compare(shard))
+            finally:
+                await replay.abandon()
+        return self._told(shards)
+
+    def _told(self, shards: list[_Shard]) -> Rebuilding:
+        begins = min((each.begins for each in shards if each.begins is not None), default=None)
+        last = max((each.last for each in shards if each.last is not None), default=None)
+        return Rebuilding(
+            board=str(self._board.ref),
+            rows=self._done,
+            windows=len(self._windows),
+            entries=self._entries,
+            begins=None if begins is None else datetime_of(begins),
+            watermark=None if last is None else last.recorded_at,
+            doubled=sum(each.replay.doubled for each in shards),
+            differences=self._comparison.told,
+            different=self._comparison.different,
+        )
+
+    async def _catch_up(self, shard: _Shard, *, fenced: bool = False) -> None:
+        """Does what the journal has behind the shard's position. While others write, until little is left, or
+        they turn out to be faster; behind a fence, until nothing is.
+
+        The stream is read first: what is archived and trimmed from it meanwhile, PostgreSQL has by then.
+        """
+        chases = 0
+        while fenced or chases < CHASES:
+            if fenced and chases:
+                await self._fence(shard)
+            tail = await self._tail(shard)
+            rows = await self._tools.drain.store.rows(
+                self._board_id, shard=shard.number, after=shard.position, limit=ROWS_AT_ONCE
+            )
+            if rows:
+                for row in rows:
+                    shard.tally.add(row)
+                await self._apply(shard, rows)
+                shard.position = shard.archived = _place_of(rows[-1])
+                chases += len(rows) < ROWS_AT_ONCE
+                continue
+            for stream_id, of_entry in tail:
+                await self._apply(shard, of_entry)
+                shard.position = stream_id, shard.number, LAST_INDEX
+            await shard.replay.flush()
+            if len(tail) < ENTRIES_AT_ONCE:
+                return
+            chases += 1
+
+    async def _apply(self, shard: _Shard, rows: list[Row]) -> None:
+        if not rows:
+            return
+        if shard.begins is None:
+            shard.begins = rows[0].now
+        await shard.replay.apply(rows)
+        shard.last = rows[-1].stream_id
+        self._done += len(rows)
+        if self._progress:
+            self._progress(self._done, max(self._of, self._done))
+
+    async def _tail(self, shard: _Shard) -> list[tuple[StreamId, list[Row]]]:
+        key = self._board.keys.of_board(shard.number, "journal")
+        after = f"({shard.position[0]}" if shard.position else "-"
+        answer = await self._valkey.command("XRANGE", key, after, "+", "COUNT", ENTRIES_AT_ONCE)
+        return [
+            (StreamId.parse(name), self._rows_of(shard.number, StreamId.parse(name), fields))
+            for name, fields in stream_entries(answer)
+        ]
+
+    def _rows_of(self, shard: int, stream_id: StreamId, fields: dict[bytes, bytes]) -> list[Row]:
+        """None for what the archive does not take either: signs, entries of an earlier board, and others."""
+        try:
+            recorded = read_entry(fields.get(b"body", b""), fields.get(b"skipped", b""))
+        except Unreadable:
+            return []
+        if recorded.version < self._board_id:
+            return []
+        return [
+            Row(
+                stream_id=stream_id,
+                shard=shard,
+                index=part.index,
+                kind=recorded.kind,
+                call=recorded.call,
+                now=recorded.now,
+                id=part.id or f"~{recorded.call}.{part.index}",
+                member=part.member,
+                score=part.score,
+                at=part.moment,
+                groups=part.groups,
+                op=part.op,
+                metadata=part.metadata,
+            )
+            for part in recorded.parts
+        ]
+
+    async def _check_rows(self, shard: _Shard) -> None:
+        """What was done is what PostgreSQL has: as many rows, with the same sums."""
+        archived = await self._store.tally(self._board_id, shard.number, shard.archived)
+        if archived != shard.tally:
+            raise LaurelsError(
+                f"{self._board.ref}: the journal has {archived.rows:,} rows, of which {shard.tally.rows:,} "
+                "were read, or others; nothing was changed, run it again"
+            )
+
+    async def _compare(self, shard: _Shard) -> None:
+        comparer = Comparer(self._valkey, (self._board, self._made), shard.number)
+        addresses = dict.fromkeys([*shard.replay.written, *await self._live_addresses(shard)])
+        doubtful = [each for address in addresses async for each in comparer.doubts(address)]
+        await self._fence(shard)
+        try:
+            await self._catch_up(shard, fenced=True)
+            await comparer.settle(doubtful, self._comparison)
+            if self._board.is_rated:
+                await comparer.compare_ratings(self._comparison)
+            self._count(await self._cardinalities(shard, self._made, list(shard.replay.written)))
+        finally:
+            await self._unfence(shard)
+
+    async def _put_in_force(self, shard: _Shard) -> None:
+        targets = shard.replay.written
+        for attempt in range(ATTEMPTS):
+            await self._register(shard)
+            await self._fence(shard)
+            try:
+                await self._catch_up(shard, fenced=True)
+                await self._register(shard)
+                counts = await self._cardinalities(shard, self._made, list(targets))
+                await self._check_counts(shard, counts)
+                await self._switch(shard)
+                after = await self._cardinalities(shard, self._board, list(targets))
+                if after != counts:
+                    raise LaurelsError(f"{self._board.ref}: its windows changed on the way; run it again")
+                await self._mark_complete(shard)
+                self._count(counts)
+            except FenceLapsed:
+                if attempt + 1 == ATTEMPTS or not await self._is_whole(shard):
+                    raise Unavailable(
+                        f"{self._board.ref}: Valkey was too slow to switch; run it again"
+                    ) from None
+                continue
+            finally:
+                await self._unfence(shard)
+            targets.clear()  # they have other names now
+            return
+
+    async def _is_whole(self, shard: _Shard) -> bool:
+        """Whether nothing was switched yet."""
+        counts = await self._cardinalities(shard, self._made, list(shard.replay.written))
+        return all(counts.values())
+
+    async def _fence(self, shard: _Shard) -> None:
+        keys = self._board.keys
+        cursors = await self._tools.drain.store.cursors(self._board_id)
+        journal = keys.of_board(shard.number, "journal")
+        floor = cursors.get(journal, StreamId(0, 0))
+        names = keys.of_board(shard.number, "board"), journal
+        wanted = Fence(self._token, FENCE_MILLISECONDS, str(floor))
+        try:
+            await functions.fence(self._valkey, names, self._board.version, wanted)
+        except DefinitionChanged as changed:
+            if changed.known is not None:
+                raise
+            await self._tools.catalog.adopt(self._board)  # this shard alone had lost its memory
+            await functions.fence(self._valkey, names, self._board.version, wanted)
+
+    async def _unfence(self, shard: _Shard) -> None:
+        key = self._board.keys.of_board(shard.number, "board")
+        try:
+            await functions.unfence(
+                self._valkey, key, self._token, metadata=self._puts_in_force and shard.replay.has_metadata
+            )
+        except FenceLapsed:
+            log.warning("a fence lapsed before it was taken down", board=str(self._board.ref))
+
+    async def _register(self, shard: _Shard) -> None:
+        """Lists the windows before they are there, as submissions do."""
+        targets = list(shard.replay.written.values())
+        await self._tools.catalog.register(self._board, shard.number, targets, self._now)
+
+    async def _live_addresses(self, shard: _Shard) -> list[Address]:
+        found = [each async for each in self._tools.retention.addresses(self._board, shard.number)]
+        return [each for each in found if self._made.keeps(each)]
+
+    async def _check_counts(self, shard: _Shard, counts: Counter[Address]) -> None:
+        """No window is smaller than the one that it replaces, and its parts agree."""
+        if self._board.ordering.exact:
+            commands: list[tuple[Value, ...]] = [
+                ("HLEN", shard.replay.keys_of(self._made, address)[1]) for address in counts
+            ]
+            if await self._ask(commands) != list(counts.values()):
+                raise LaurelsError(
+                    f"{self._board.ref}: what was made does not agree with itself; run it again"
+                )
+        if self._gives_up:
+            return
+        live = await self._cardinalities(shard, self._board, await self._live_addresses(shard))
+        for address, count in live.items():
+            if count > counts[address]:
+                raise Conflict(
+                    f"{self._board.ref} holds {count - counts[address]:,} entries in "
+                    f"{address.token.rstrip('|')} {address.cut or ''}".rstrip()
+                    + " that its journal does not tell of; nothing was changed. To give them up, use force"
+                )
+
+    async def _switch(self, shard: _Shard) -> None:
+        now = self._tools.clock()
+        written = shard.replay.written
+        gone = [each for each in await self._live_addresses(shard) if each not in written]
+        seconds = {address: target.seconds_to_live(now) for address, target in written.items()}
+        addresses = [*written, *gone]
+        for first in range(0, len(addresses), WINDOWS_A_SWITCH):
+            keys, lives = [self._board.keys.of_board(shard.number, "board")], list[int]()
+            for address in addresses[first : first + WINDOWS_A_SWITCH]:
+                made, live = (shard.replay.keys_of(board, address) for board in (self._made, self._board))
+                for pair in zip(made, live, strict=True):
+                    keys += pair
+                lives += [seconds.get(address, 0)] * len(PARTS)
+            await functions.switch(self._valkey, keys, (self._token, FENCE_MILLISECONDS), lives)
+        if self._board.is_rated:
+            keys = [self._board.keys.of_board(shard.number, "board")]
+            keys += [board.keys.of_board(shard.number, "ratings") for board in (self._made, self._board)]
+            await functions.switch(self._valkey, keys, (self._token, FENCE_MILLISECONDS), (0,))
+
+    async def _mark_complete(self, shard: _Shard) -> None:
+        now = self._tools.clock()
+        markers: dict[str, int] = {}
+        for address in shard.replay.complete & shard.replay.written.keys():
+            target = shard.replay.written[address]
+            name = f"built:{address.token}:{target.pane.zone}"
+            markers[self._board.keys.of_board(shard.number, name)] = target.seconds_to_live(now)
+        await self._ask(
+            [("SET", marker, 1, *(("EX", seconds) if seconds else ())) for marker, seconds in markers.items()]
+        )
+
+    async def _cardinalities(self, shard: _Shard, board: Board, addresses: list[Address]) -> Counter[Address]:
+        keys = [board.window_key(shard.number, address) for address in addresses]
+        return Counter(dict(zip(addresses, await self._ask([("ZCARD", key) for key in keys]), strict=True)))
+
+    def _count(self, counts: Counter[Address]) -> None:
+        self._windows.update(counts)
+        self._entries += counts.total()
+
+    async def _ask(self, commands: list[tuple[Value, ...]]) -> list[int]:
+        answers: list[int] = []
+        for first in range(0, len(commands), COMMANDS_TOGETHER):
+            answers += await self._valkey.commands(commands[first : first + COMMANDS_TOGETHER])
+        return answers
+
+
+def _place_of(row: Row) -> tuple[StreamId, int, int]:
+    return row.stream_id, row.shard, row.index

@@ -1,0 +1,150 @@
+"""Windows recounted from the journal: for whom no snapshot tells of."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import TYPE_CHECKING, Final
+
+from laurels.archive.recount import Span
+from laurels.boards.board import Address
+from laurels.boards.ordering import whole
+from laurels.boards.submission import AHEAD
+from laurels.history.fold import Fold, Held, Told
+from laurels.moments import EARLIEST, LATEST
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+    from laurels.archive.recount import JournalOfWindows, JournalRow
+    from laurels.boards.board import Board, Pane
+    from laurels.boards.keys import Cut
+    from laurels.boards.ordering import Score
+    from laurels.boards.windows import Slot
+
+_Key = tuple["Score", int, bytes]
+_NOBODY: Final = b""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A window that is over."""
+
+    board: Board
+    board_id: int
+    pane: Pane
+    slot: Slot
+    cut: Cut
+
+    @property
+    def address(self) -> Address:
+        return Address(self.pane.label, self.slot.text, self.cut)
+
+    def __str__(self) -> str:
+        return f"{self.board.ref}: the {self.pane.label} window {self.slot.text}"
+
+
+@dataclass(frozen=True)
+class Recounted:
+    """Where a member stood. Ranks count from 1."""
+
+    score: Score
+    rank: int
+    ordinal: int
+    dense_rank: int
+    total: int
+
+
+class Recount:
+    """Answers from the journal. A member's own entry is folded first; then everybody's, one at a time, to
+    count who was better: nothing is held but what was asked for.
+    """
+
+    def __init__(self, journal: JournalOfWindows) -> None:
+        self._journal = journal
+
+    async def standings(self, window: Ended, members: Sequence[bytes]) -> dict[bytes, Recounted]:
+        """Where these members stood in the window, as far as they did."""
+        if not window.board.definition.archive.journal:
+            return {}
+        asked = {member: held async for member, held in self._entries(window, members)}
+        if not asked:
+            return {}
+        count = _Count(window.board, asked)
+        async for member, held in self._entries(window):
+            count.add(member, held)
+        return count.standings()
+
+    async def _entries(
+        self, window: Ended, members: Sequence[bytes] | None = None
+    ) -> AsyncIterator[tuple[bytes, Held]]:
+        pane, slot, int64 = window.pane, window.slot, window.board.ordering.int64
+        fold = Fold(window.board, pane, slot, window.cut)
+        # A removal can come before the window begins only by the clock of somebody who is ahead.
+        starts = EARLIEST if slot.starts is None else slot.starts - AHEAD
+        ends = LATEST if slot.ends is None else slot.ends
+        span = Span(starts, ends, pane.held_until(slot), *fold.places())
+        rows = self._journal.of_members(window.board_id, span, members)
+        async for together in rows:
+            held = fold.entry([_told(row, int64=int64) for row in together])
+            if held is not None:
+                yield together[0].member, held
+
+
+class _Count:
+    """How many entries are better than each of those that are asked for."""
+
+    def __init__(self, board: Board, asked: dict[bytes, Held]) -> None:
+        self._ordering = board.ordering
+        self._asked = asked
+        self._members = sorted(asked, key=lambda member: self._key(member, asked[member]))
+        self._keys = [self._key(member, asked[member]) for member in self._members]
+        self._better = [0] * (len(self._keys) + 1)
+        self._equals: dict[Score, list[bytes]] = {}
+        self._before = dict.fromkeys(asked, 0)
+        self._scores: set[Score] | None = set() if board.definition.dense else None
+        for member, held in asked.items():
+            self._equals.setdefault(held.score, []).append(member)
+        self._total = 0
+
+    def add(self, member: bytes, held: Held) -> None:
+        self._total += 1
+        self._better[bisect_right(self._keys, self._key(member, held))] += 1
+        if self._scores is not None:
+            self._scores.add(held.score)
+        if not self._ordering.unique:
+            for other in self._equals.get(held.score, ()):
+                self._before[other] += member > other if self._ordering.descending else member < other
+
+    def standings(self) -> dict[bytes, Recounted]:
+        better = dict(zip(self._members, accumulate(self._better), strict=False))
+        return {
+            member: Recounted(
+                held.score if self._ordering.int64 else whole(held.score),
+                rank=better[member] + 1,
+                ordinal=better[member] + self._before[member] + 1,
+                dense_rank=self._dense_rank(held.score),
+                total=self._total,
+            )
+            for member, held in self._asked.items()
+        }
+
+    def _dense_rank(self, score: Score) -> int:
+        own = self._rising(score)
+        return 1 + sum(self._rising(other) < own for other in self._scores or ())
+
+    def _rising(self, score: Score) -> Score:
+        return -score if self._ordering.descending else score
+
+    def _key(self, member: bytes, held: Held) -> _Key:
+        """Less is better; entries that share a rank have the same."""
+        if not self._ordering.unique:
+            return self._rising(held.score), 0, _NOBODY
+        return self._rising(held.score), held.moment if self._ordering.timed else 0, member
+
+
+def _told(row: JournalRow, *, int64: bool) -> Told:
+    score = row.score
+    exact = None if score is None else int(score) if int64 else float(score)
+    return Told(row.kind, row.member, exact, row.at, row.now, row.op or "", row.groups)

@@ -1,0 +1,380 @@
+"""The journal, done again: rows become calls of `laurels_submit` once more, on a board that is being rebuilt.
+
+Nothing here knows what a score does to an entry. Time passes as it did then: a window whose memory went at
+some moment goes from the rebuilt board when the replay comes to that moment, so it never holds much more than
+the board in use does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import TYPE_CHECKING, Final
+
+from laurels.boards.board import Address, Target
+from laurels.boards.journal import ERASE, MATCH, PLACE, REMOVE, SUBMIT
+from laurels.boards.keys import WHOLE, Cut
+from laurels.boards.message import CALL_BUCKET, Parcel, lay_out
+from laurels.boards.retention import PARTS, WINDOWS_A_CALL, target_at
+from laurels.boards.rolling import fold_days
+from laurels.boards.submission import EVERYBODY, MADE_ID, Checked, Submission, cuts_of
+from laurels.boards.submit import cuts_a_call
+from laurels.history.fold import goes_on_without
+from laurels.moments import DAY, SECOND
+from laurels.valkey import functions
+from laurels.valkey.messages import PlaceHeader, RemoveHeader, shape_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from laurels.archive.journal import Row
+    from laurels.boards.board import Board
+    from laurels.boards.rebuilt import Rebuilt
+    from laurels.moments import Moment
+    from laurels.valkey.client import Valkey, Value
+    from laurels.valkey.messages import Shape
+
+# What is being rebuilt goes by itself when nobody prolongs its life: seconds, and how often that is done.
+LIFE_SECONDS: Final = 3600
+PROLONG_SECONDS: Final = 600.0
+COMMANDS_TOGETHER: Final = 1000
+_NOTHING: Final = Submission("", 0)
+
+
+@dataclass(slots=True)
+class _Together:
+    """Submissions that go into one call: made so close to each other that they touch the same windows."""
+
+    now: Moment
+    cost: int = 0
+    parts: list[Checked] = field(default_factory=list[Checked])
+    calls: set[str] = field(default_factory=set[str])
+    states: dict[bytes, str] = field(default_factory=dict[bytes, str])
+    """What players are left in by matches."""
+    matches: set[str] = field(default_factory=set[str])
+    """The ids that clients gave these."""
+
+
+class Replay:
+    """Does what the journal tells of one shard, in order."""
+
+    def __init__(self, valkey: Valkey, live: Board, made: Rebuilt, shard: int, *, remembers: bool) -> None:
+        """`remembers`: whether the board in use learns what ids there were."""
+        self._valkey = valkey
+        self._live = live
+        self._made = made
+        self._shard = shard
+        self._now = made.now
+        self._remembers = remembers
+        self.written: dict[Address, Target] = {}
+        """The windows that there are."""
+        self.complete: set[Address] = set()
+        """The rolling windows that need no computing any more."""
+        self.has_metadata = False
+        self.doubled = 0
+        """Rows whose id had been counted before: Valkey had lost its memory of it when they came again."""
+        self.refused = 0
+        self._room = cuts_a_call(made)
+        self._together: _Together | None = None
+        self._placing: dict[bytes, Row] = {}
+        self._cuts: dict[tuple[tuple[str, str], ...], tuple[Cut, ...]] = {}
+        self._latest: Moment = 0
+        self._ends: list[tuple[Moment, int, Address]] = []
+        self._numbers = count()
+        self._memory: dict[str, Moment] = {}
+        self._ran: dict[int, set[str]] = {}
+        self._prolonged = asyncio.get_running_loop().time()
+
+    async def begin(self) -> None:
+        key = self._key("board")
+        await functions.adopt(self._valkey, key, self._made.version)
+        await self._valkey.command("EXPIRE", key, LIFE_SECONDS)
+
+    async def apply(self, rows: Iterable[Row]) -> None:
+        for row in rows:
+            if row.kind in {SUBMIT, MATCH}:
+                await self._flush_placed()
+                await self._submit(row)
+            elif row.kind == PLACE:
+                await self._flush_submitted()
+                await self._place(row)
+            elif row.kind in {REMOVE, ERASE}:
+                await self.flush()
+                await self._let_pass(row.now)
+                await self._remove(row)
+
+    async def finish(self) -> None:
+        """Everything that was told is done, and rolling windows are complete up to tomorrow's."""
+        await self.flush()
+        await self._let_pass(self._now)
+        for address, target in list(self.written.items()):
+            if target.pane.how == "direct":
+                await self._complete(address, target)
+            elif target.pane.how == "fold" and self._is_without_days(target):
+                self.complete.add(address)
+
+    async def flush(self) -> None:
+        await self._flush_submitted()
+        await self._flush_placed()
+
+    async def _flush_submitted(self) -> None:
+        together, self._together = self._together, None
+        if together is None:
+            return
+        await self._let_pass(together.now)
+        await self._remember(together)
+        await self._rate(together)
+        parcel = Parcel(self._made, self._shard, "~", together.now, together.parts, report=False)
+        message = lay_out(parcel, metadata=self.has_metadata)
+        if not message.targets:
+            return
+        header = message.header
+        header.journal = 0
+        for target in header.targets:
+            target.seconds = LIFE_SECONDS
+        reply = await functions.submit(self._valkey, message.keys, header, message.rest)
+        for why in reply.refused.values():
+            self.doubled += why == "duplicate"
+            self.refused += why != "duplicate"
+        for target in message.targets:
+            self._note(target)
+        day, bucket = together.now // DAY, together.now // CALL_BUCKET
+        self._memory[f"calls:{bucket}"] = (bucket + 2) * CALL_BUCKET
+        if header.ids:
+            self._memory[f"ids:{day}"] = (day + 2) * DAY
+
+    async def abandon(self) -> None:
+        """Leaves nothing behind."""
+        for address in list(self.written):
+            await self._unlink(address)
+        names = ("board", "ratings", *self._memory)
+        await self._valkey.command("UNLINK", *map(self._key, names))
+
+    def keys_of(self, board: Board, address: Address) -> list[str]:
+        key = board.window_key(self._shard, address)
+        return [f"{key}{part}" for part in PARTS]
+
+    async def _submit(self, row: Row) -> None:
+        if row.kind == SUBMIT and self._has_run(row):
+            self.doubled += 1
+            return
+        cuts = self._cuts_of(row.groups)
+        if self._together and not self._fits(self._together, row, cuts):
+            await self.flush()
+        together = self._together = self._together or _Together(row.now)
+        self.has_metadata = self.has_metadata or bool(row.metadata)
+        if row.kind == MATCH:
+            row = _of_match(row, together)
+        if row.score is not None:
+            together.parts.append(
+                Checked(
+                    given=_NOTHING,
+                    index=len(together.parts),
+                    member=row.member,
+                    score=int(row.score) if self._made.ordering.int64 else float(row.score),
+                    moment=row.at,
+                    groups=None,
+                    cuts=cuts,
+                    id="" if row.id == _made_id(row) else row.id,
+                    op=row.op,
+                    metadata=row.metadata,
+                )
+            )
+        together.calls.add(row.call)
+        self._ran.setdefault(row.now // CALL_BUCKET, set()).add(row.call)
+        together.cost += len(cuts)
+        if together.cost >= self._room:
+            await self.flush()
+
+    async def _rate(self, together: _Together) -> None:
+        if together.states:
+            flat = [part for state in together.states.items() for part in state]
+            key = self._key("ratings")
+            await self._valkey.commands([("HSET", key, *flat), ("EXPIRE", key, LIFE_SECONDS)])
+
+    def _has_run(self, row: Row) -> bool:
+        """Whether its id was made by a call before it that was remembered then."""
+        made = MADE_ID.fullmatch(row.id)
+        bucket = row.now // CALL_BUCKET
+        return (
+            made is not None
+            and row.id != _made_id(row)
+            and any(made[1] in self._ran.get(each, ()) for each in (bucket, bucket - 1))
+        )
+
+    def _fits(self, together: _Together, row: Row, cuts: tuple[Cut, ...]) -> bool:
+        if row.now == together.now:
+            return True
+        if row.now // CALL_BUCKET != together.now // CALL_BUCKET:
+            return False
+        touched = self._made.touched
+        return all(touched(row.at, together.now, cut).holds(row.at, row.now) for cut in cuts)
+
+    def _cuts_of(self, groups: dict[str, str] | None) -> tuple[Cut, ...]:
+        if not groups:
+            return EVERYBODY
+        named = tuple(groups.items())
+        if named not in self._cuts:
+            if len(self._cuts) > 100_000:
+                self._cuts.clear()
+            self._cuts[named] = (WHOLE, *cuts_of(self._made, groups))
+        return self._cuts[named]
+
+    async def _remember(self, together: _Together) -> None:
+        """The board in use gets the ids and calls back that it would know today."""
+        day, bucket = together.now // DAY, together.now // CALL_BUCKET
+        if not self._remembers or day < self._now // DAY - 1:
+            return
+        calls = list(together.calls)
+        ids = [*together.matches, *(part.id for part in together.parts if part.id)]
+        commands: list[tuple[Value, ...]] = []
+        if bucket >= self._now // CALL_BUCKET - 1:
+            key = self._live.keys.of_board(self._shard, f"calls:{bucket}")
+            commands += _kept(key, calls, 2 * CALL_BUCKET // SECOND)
+        if ids:
+            key = self._live.keys.of_board(self._shard, f"ids:{day}")
+            commands += _kept(key, ids, 2 * DAY // SECOND)
+        await self._valkey.commands(commands)
+
+    async def _remove(self, row: Row) -> None:
+        """Out of every window; one that was erased only stays where it lost its name."""
+        header = RemoveHeader(self._shape(), self._made.version, journal=0, rated=int(self._made.is_rated))
+        windows = [
+            address
+            for address, target in self.written.items()
+            if row.kind == REMOVE or goes_when_erased(self._made, target, row.now)
+        ]
+        for first in range(0, max(len(windows), header.rated), WINDOWS_A_CALL):
+            keys = [self._key("board"), self._key("journal")]
+            if header.rated:
+                keys.append(self._key("ratings"))
+            for address in windows[first : first + WINDOWS_A_CALL]:
+                keys += self._parts(address)
+            await functions.remove(self._valkey, keys, header, (b"", row.member))
+
+    async def _place(self, row: Row) -> None:
+        placing = self._placing
+        if placing:
+            first = next(iter(placing.values()))
+            is_alike = (row.op, row.groups, row.now) == (first.op, first.groups, first.now)
+            if not is_alike or row.member in placing or len(placing) >= self._room:
+                await self._flush_placed()
+        self._placing[row.member] = row
+
+    async def _flush_placed(self) -> None:
+        rows, self._placing = list(self._placing.values()), {}
+        target = placed(self._made, rows[0].op, rows[0].groups) if rows else None
+        if target is None or not self._made.is_wanted(target.pane, target.slot):
+            return
+        await self._let_pass(rows[0].now)
+        self.has_metadata = True
+        ordering = self._made.ordering
+        header = PlaceHeader(
+            self._shape(), self._made.version, 0, LIFE_SECONDS, [row.metadata for row in rows]
+        )
+        rest: list[Value] = [b""]
+        for row in rows:
+            score = int(row.score or 0) if ordering.int64 else float(row.score or 0)
+            rest += (ordering.place(score, row.at), row.member)
+        keys = (self._key("board"), self._key("journal"), *self._parts(target.address))
+        await functions.place(self._valkey, keys, header, rest)
+        self._note(target)
+
+    def _note(self, target: Target) -> None:
+        if target.address in self.written:
+            return
+        self.written[target.address] = target
+        until = target.pane.held_until(target.slot)
+        if until is not None:
+            heapq.heappush(self._ends, (until, next(self._numbers), target.address))
+
+    async def _let_pass(self, now: Moment) -> None:
+        """What was over by then goes; rolling windows are completed before their days do."""
+        self._latest = max(self._latest, now)
+        while self._ends and self._ends[0][0] <= self._latest:
+            *_, address = heapq.heappop(self._ends)
+            target = self.written.get(address)
+            if target:
+                await self._complete(address, target)
+                await self._unlink(address)
+        for name in [name for name, until in self._memory.items() if until <= self._latest]:
+            await self._valkey.command("UNLINK", self._key(name))
+            del self._memory[name]
+        for bucket in [each for each in self._ran if each < self._latest // CALL_BUCKET - 2]:
+            del self._ran[bucket]
+        await self._prolong()
+
+    async def _complete(self, day: Address, target: Target) -> None:
+        """The rolling windows of a day, as far as they have begun or are tomorrow's."""
+        for pane, slot in self._made.made_of(target.pane, target.slot):
+            address = Address(pane.label, slot.text, day.cut)
+            tomorrow = pane.calendar.following(pane.calendar.at(self._now))
+            has_begun = tomorrow is None or (slot.starts or 0) <= (tomorrow.starts or 0)
+            if address not in self.complete and has_begun and self._made.is_kept(pane, slot):
+                rolling = Target(address, slot, pane)
+                await fold_days(self._valkey, self._made, self._shard, rolling, LIFE_SECONDS)
+                self._note(rolling)
+                self.complete.add(address)
+
+    def _is_without_days(self, target: Target) -> bool:
+        """Whether a rolling window cannot be computed any more: it was placed, and stays as it is."""
+        days, pane = target.pane.base, target.pane
+        if days is None:
+            return False
+        oldest = days.held_until(days.calendar.parse(pane.calendar.days(target.slot)[0]))
+        return oldest is not None and self._now >= oldest
+
+    async def _unlink(self, address: Address) -> None:
+        await self._valkey.command("UNLINK", *self.keys_of(self._made, address))
+        del self.written[address]
+
+    async def _prolong(self) -> None:
+        if asyncio.get_running_loop().time() < self._prolonged + PROLONG_SECONDS:
+            return
+        self._prolonged = asyncio.get_running_loop().time()
+        keys = [key for address in self.written for key in self.keys_of(self._made, address)]
+        keys += [self._key(name) for name in ("board", "ratings", *self._memory)]
+        for first in range(0, len(keys), COMMANDS_TOGETHER):
+            some = keys[first : first + COMMANDS_TOGETHER]
+            await self._valkey.commands([("EXPIRE", key, LIFE_SECONDS) for key in some])
+
+    def _parts(self, address: Address) -> tuple[str, ...]:
+        return self._made.keys.parts(self._made.window_key(self._shard, address), metadata=True)
+
+    def _shape(self) -> Shape:
+        return shape_of(self._made.ordering, dense=self._made.definition.dense, metadata=True)
+
+    def _key(self, name: str) -> str:
+        return self._made.keys.of_board(self._shard, name)
+
+
+def _made_id(row: Row) -> str:
+    return f"~{row.call}.{row.index}"
+
+
+def goes_when_erased(board: Board, target: Target, now: Moment) -> bool:
+    """Whether who is erased leaves this window."""
+    return goes_on_without(board, target.pane, target.slot, now)
+
+
+def placed(board: Board, token: str, groups: dict[str, str] | None) -> Target | None:
+    """The window that an entry was placed in; None when the board has no such window any more."""
+    cut = Cut(tuple(groups), tuple(groups.values())) if groups else WHOLE
+    label, _, text = token.partition("|")
+    return target_at(board, Address(label, text, cut))
+
+
+def _of_match(row: Row, together: _Together) -> Row:
+    """The submission of a rating; its state is told. The id is the match's, which all of its players have, so
+    none is taken for another's repetition.
+    """
+    together.states[row.member] = row.op
+    if not row.id.startswith(f"~{row.call}."):
+        together.matches.add(row.id)
+    return replace(row, id=f"~{row.call}.{row.index}", op="")
+
+
+def _kept(key: str, names: list[str], seconds: int) -> list[tuple[Value, ...]]:
+    return [("SADD", key, *names), ("EXPIRE", key, seconds, "NX")]

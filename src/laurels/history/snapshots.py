@@ -1,0 +1,198 @@
+"""Taking snapshots: windows walked through a few hundred entries at a time, and copied as they come."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from laurels.archive.snapshots import Frame, Identity, Order, Row
+from laurels.boards.board import Address
+from laurels.boards.keys import BoardRef, parse_cut
+from laurels.boards.shards import SpreadWindow
+from laurels.errors import InvalidInput, LaurelsError, NotFound
+from laurels.history.policy import has_come, is_wanted, pictured, policies
+from laurels.moments import datetime_of, moment_of
+from laurels.valkey.functions import DefinitionChanged
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+
+    from laurels.archive.boards import BoardStore
+    from laurels.archive.snapshots import SnapshotStore
+    from laurels.boards.board import Board, Pane
+    from laurels.boards.catalog import Catalog
+    from laurels.boards.keys import Cut
+    from laurels.boards.retention import Retention
+    from laurels.boards.rolling import Rolling
+    from laurels.boards.windows import Slot
+    from laurels.clock import Clock
+    from laurels.history.policy import Policy
+    from laurels.moments import Moment
+    from laurels.valkey.client import Valkey
+    from laurels.valkey.messages import Listed
+
+# Up to here the best are read by one call, and so at one moment; more are picked from the whole window.
+TOP_IN_ONE_CALL: Final = 1000
+# Boards that ask for snapshots, as a path in their definitions.
+ARCHIVED: Final = "$.archive.snapshot[*]"
+
+log = structlog.get_logger("laurels.history")
+
+
+async def _to_nobody(_: str) -> None:
+    """For a caller who does not ask how far it is."""
+
+
+@dataclass
+class Taken:
+    """What a round of snapshots came to."""
+
+    snapshots: int = 0
+    entries: int = 0
+    missed: int = 0
+
+    def __str__(self) -> str:
+        missed = f", {self.missed} missed" if self.missed else ""
+        return f"{self.snapshots} snapshots of {self.entries} entries{missed}"
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    policy: Policy
+    pane: Pane
+    slot: Slot
+    cut: Cut
+    moment: Moment
+
+
+@dataclass(frozen=True)
+class Archivist:
+    """Takes the snapshots that boards ask for."""
+
+    valkey: Valkey
+    catalog: Catalog
+    boards: BoardStore
+    store: SnapshotStore
+    retention: Retention
+    rolling: Rolling
+    clock: Clock
+
+    async def take_due(
+        self, previous: Moment | None, tell: Callable[[str], Awaitable[None]] = _to_nobody
+    ) -> Taken:
+        """Every snapshot that is due and was not taken yet, of all boards.
+
+        `previous`: when all was done before. One board's error harms no other, and is raised at the end.
+        """
+        taken, failures = Taken(), list[str]()
+        for stored in await self.boards.matching(ARCHIVED):
+            ref = BoardRef(stored.project, stored.board)
+            try:
+                if self._has_come(self.catalog.compile(stored), previous):
+                    await self.take_of(ref, stored.id, previous, taken)
+                    await tell(f"{ref}: {taken}")
+            except NotFound:
+                continue  # dropped meanwhile
+            except LaurelsError as error:
+                log.warning("snapshot failed", board=str(ref), error=error.detail)
+                failures.append(f"{ref}: {error.detail}")
+        if failures:
+            raise LaurelsError(f"{len(failures)} boards failed; the first: {failures[0]}")
+        return taken
+
+    def _has_come(self, board: Board, previous: Moment | None) -> bool:
+        now = self.clock()
+        return any(has_come(board, policy, previous, now) for policy in policies(board))
+
+    async def take_of(
+        self, ref: BoardRef, board_id: int, previous: Moment | None = None, taken: Taken | None = None
+    ) -> None:
+        """What is due of one board."""
+        taken = taken or Taken()
+        while True:
+            board = await self.catalog.in_force(ref)
+            try:
+                for policy in policies(board):
+                    await self._follow(board, board_id, policy, previous, taken)
+            except DefinitionChanged as changed:
+                await self.catalog.refresh(ref, changed.known)
+            else:
+                return
+
+    async def _follow(
+        self, board: Board, board_id: int, policy: Policy, previous: Moment | None, taken: Taken
+    ) -> None:
+        now = self.clock()
+        known = await self.store.taken(board_id, policy.period)
+        async for wanted in self._wanted(board, policy, previous, now):
+            slot, moment = wanted.slot, wanted.moment
+            before = known.get((slot.text, str(wanted.cut), datetime_of(moment)))
+            taken_at = None if before is None else moment_of(before)
+            if not is_wanted(board, slot, taken_at, now):
+                continue
+            until = wanted.pane.held_until(slot)
+            if until is not None and now >= until:
+                if before is None:
+                    taken.missed += 1
+                    log.warning("window gone before it was archived", board=str(board.ref), slot=slot.text)
+                continue
+            taken.entries += await self._take(board, board_id, wanted, now)
+            taken.snapshots += 1
+
+    async def _wanted(
+        self, board: Board, policy: Policy, previous: Moment | None, now: Moment
+    ) -> AsyncIterator[_Wanted]:
+        """What of the windows that were written is due, whole and by group, oldest first."""
+        slots: dict[str, set[str]] = {}
+        for shard in range(board.keys.shards):
+            for label, text in await self.retention.written(board, shard):
+                if label == policy.period:
+                    cuts = slots.setdefault(text, set())
+                    cuts.update(await self.retention.cuts(board, shard, label, text))
+        found: list[_Wanted] = []
+        for text, names in slots.items():
+            for name in ("", *sorted(names)):
+                try:
+                    cut = parse_cut(name, board.definition)
+                    pane = board.pane(policy.period, cut)
+                    slot = pane.calendar.parse(text)
+                except (
+                    InvalidInput
+                ):  # of an earlier definition, or an hour that only another zone's clock shows
+                    continue
+                moment = pictured(policy, pane, slot, previous, now)
+                if moment is not None:
+                    found.append(_Wanted(policy, pane, slot, cut, moment))
+        for wanted in sorted(found, key=lambda each: each.moment):
+            yield wanted
+
+    async def _take(self, board: Board, board_id: int, wanted: _Wanted, now: Moment) -> int:
+        """How many entries it has."""
+        policy, pane, slot, cut = wanted.policy, wanted.pane, wanted.slot, wanted.cut
+        if pane.how == "fold":
+            await self.rolling.ensure(board, pane, slot)
+        window = SpreadWindow(self.valkey, board, Address(pane.label, slot.text, cut))
+        identity = Identity(board_id, pane.label, slot.text, str(cut), datetime_of(wanted.moment))
+        frame = Frame(datetime_of(now), slot.starts_at, slot.ends_at, policy.top)
+        total, rows = None, _rows(board, window.scan())
+        if policy.top is not None and policy.top <= TOP_IN_ONE_CALL:
+            reply = await window.from_start(0, policy.top)
+            total, rows = reply.total, _rows(board, _once(reply.entries))
+        made = await self.store.put(identity, frame, order_of(board), rows, total)
+        return made.entries
+
+
+def order_of(board: Board) -> Order:
+    return Order(board.ordering.descending, board.ordering.ties)
+
+
+async def _rows(board: Board, listed: AsyncIterator[list[Listed]]) -> AsyncIterator[Sequence[Row]]:
+    parse = board.ordering.parse_place
+    async for some in listed:
+        yield [Row(each.member, *parse(each.place), each.metadata.decode()) for each in some]
+
+
+async def _once(listed: list[Listed]) -> AsyncIterator[list[Listed]]:
+    yield listed

@@ -1,0 +1,230 @@
+"""A member's standings in windows that ended, newest first.
+
+Each window is told by the best that there is: Valkey, as long as it can be asked; then its snapshot; then,
+for whom the snapshot leaves out or where there is none, the journal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Final, Literal
+
+from laurels.boards.board import Address
+from laurels.boards.keys import parse_cut
+from laurels.boards.ranks import check_bound
+from laurels.boards.shards import SpreadWindow
+from laurels.boards.submission import check_member
+from laurels.errors import InvalidInput, NotFound
+from laurels.history.answers import History, PastStanding
+from laurels.history.bookmark import read_bookmark, write_bookmark
+from laurels.history.past import score_of
+from laurels.history.recount import Ended
+from laurels.moments import moment_of
+from laurels.valkey.functions import DefinitionChanged
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from laurels.archive.recount import JournalOfWindows
+    from laurels.boards.board import Board, Pane
+    from laurels.boards.keys import BoardRef, Cut
+    from laurels.boards.retention import Retention
+    from laurels.boards.rolling import Rolling
+    from laurels.boards.windows import Slot
+    from laurels.history.past import Past
+    from laurels.moments import Moment
+    from laurels.valkey.client import Valkey
+
+LIMIT: Final = 100
+# What one answer costs at most: windows looked at, at once and in all, and windows recounted. Behind that it
+# ends with a cursor, however few were found.
+WINDOWS_AT_ONCE: Final = 50
+MOST_WINDOWS: Final = 1000
+MOST_RECOUNTS: Final = 31
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Which windows of a board, and how many of them."""
+
+    period: str | None = None
+    group: str | None = None
+    limit: int = 30
+    cursor: str | None = None
+
+
+@dataclass(frozen=True)
+class _Walk:
+    """One member's way back through the windows of a board."""
+
+    board: Board
+    board_id: int
+    pane: Pane
+    cut: Cut
+    member: bytes
+    live: frozenset[str]
+    """The slots that Valkey may still have."""
+    oldest: Moment | None
+    """No window that ended before this is known to anybody; None when none is known at all."""
+
+    def slots(self, before: Moment, now: Moment) -> Iterator[Slot]:
+        """The windows that ended before a moment, newest first."""
+        slot: Slot | None = self.pane.calendar.at(min(before - 1, now))
+        while slot and self.oldest is not None and (slot.ends is None or slot.ends >= self.oldest):
+            if slot.ends is not None and slot.ends < before and slot.ends <= now:
+                yield slot
+            slot = self.pane.calendar.previous(slot)
+
+
+# What is known of a window without recounting it: the standing; None if there is none; or that it must be.
+_Known = PastStanding | None | Literal["unknown"]
+
+
+@dataclass(frozen=True)
+class Trail:
+    valkey: Valkey
+    retention: Retention
+    rolling: Rolling
+    past: Past
+    journal: JournalOfWindows
+
+    async def history(self, ref: BoardRef, member: str, asked: Asked) -> History:
+        """The newest windows that the member had an entry in; `next` leads to older ones."""
+        check_bound("limit", asked.limit, 1, LIMIT)
+        encoded = check_member(member)
+        while True:
+            try:
+                return await self._history(await self.past.catalog.in_force(ref), member, encoded, asked)
+            except DefinitionChanged as changed:
+                await self.past.catalog.refresh(ref, changed.known)
+
+    async def _history(self, board: Board, member: str, encoded: bytes, asked: Asked) -> History:
+        cut = parse_cut(asked.group, board.definition)
+        pane = board.pane(asked.period, cut)
+        question = (str(board.ref), pane.label, str(cut), member)
+        now = self.past.clock()
+        before = now + 1
+        if asked.cursor is not None:
+            before = int(read_bookmark(question, asked.cursor, (int,))[0])
+        walk = await self._set_out(board, pane, cut, encoded)
+        found: list[PastStanding] = []
+        slots, looked, recounts = walk.slots(before, now), 0, 0
+        while some := list(islice(slots, WINDOWS_AT_ONCE)):
+            known = await self._look(walk, some, now)
+            for slot in some:
+                if len(found) == asked.limit or looked == MOST_WINDOWS or recounts == MOST_RECOUNTS:
+                    goes_on = write_bookmark(question, ((slot.ends or 0) + 1,))
+                    return History(member, pane.label, found, goes_on)
+                looked += 1
+                standing = known[slot.text]
+                if standing == "unknown":
+                    recounts += 1
+                    standing = await self._recounted(walk, slot)
+                if standing is not None:
+                    found.append(standing)
+        return History(member, pane.label, found, None)
+
+    async def _set_out(self, board: Board, pane: Pane, cut: Cut, member: bytes) -> _Walk:
+        board_id = await self.past.board_id(board.ref)
+        live: set[str] = set()
+        for shard in range(board.keys.shards):
+            live |= {
+                slot for label, slot in await self.retention.written(board, shard) if label == pane.label
+            }
+        ends = [slot.ends for slot in _parsed(pane, live) if slot.ends is not None]
+        archived = await self.past.snapshots.begins(board_id, pane.label, str(cut))
+        if archived is not None:
+            ends.append(moment_of(archived))
+        if board.definition.archive.journal:
+            begins = await self.journal.begins(board_id)
+            if begins is not None:
+                first = pane.calendar.at(begins)
+                ends += [first.ends] if first.ends is not None else []
+            ends += _ends_of_placed(pane, await self.journal.placed(board_id))
+        return _Walk(board, board_id, pane, cut, member, frozenset(live), min(ends, default=None))
+
+    async def _look(self, walk: _Walk, slots: Sequence[Slot], now: Moment) -> dict[str, _Known]:
+        """What Valkey and the snapshots know of these windows."""
+        live = [slot for slot in slots if slot.text in walk.live and _is_kept(walk.pane, slot, now)]
+        standings = await asyncio.gather(*(self._live(walk, slot) for slot in live))
+        known: dict[str, _Known] = {
+            slot.text: standing for slot, standing in zip(live, standings, strict=True)
+        }
+        others = [slot for slot in slots if slot.text not in known]
+        if others:
+            known |= await self._archived(walk, others)
+        return known
+
+    async def _live(self, walk: _Walk, slot: Slot) -> PastStanding | None:
+        if walk.pane.how == "fold":
+            try:
+                await self.rolling.ensure(walk.board, walk.pane, slot)
+            except NotFound:  # it was never complete, and its days are gone
+                return None
+        address = Address(walk.pane.label, slot.text, walk.cut)
+        total, (stood,) = await SpreadWindow(self.valkey, walk.board, address).standing(
+            (walk.member,), brief=True
+        )
+        if stood is None:
+            return None
+        score = walk.board.ordering.parse_place(stood.place)[0]
+        return PastStanding(slot.text, slot.starts_at, slot.ends_at, score, stood.better + 1, total, "live")
+
+    async def _archived(self, walk: _Walk, slots: Sequence[Slot]) -> dict[str, _Known]:
+        store = self.past.snapshots
+        texts = [slot.text for slot in slots]
+        kept = await store.of_slots(walk.board_id, walk.pane.label, str(walk.cut), texts)
+        ids = [snapshot.id for snapshot in kept.values()]
+        stood = await store.standings(ids, [walk.member]) if ids else {}
+        known: dict[str, _Known] = {}
+        for slot in slots:
+            snapshot = kept.get(slot.text)
+            own = stood.get((snapshot.id, walk.member)) if snapshot else None
+            if snapshot and own:
+                known[slot.text] = PastStanding(
+                    slot.text,
+                    slot.starts_at,
+                    slot.ends_at,
+                    score_of(walk.board, own.score),
+                    own.rank,
+                    snapshot.total,
+                    "snapshot",
+                )
+            elif walk.board.definition.archive.journal and not (snapshot and snapshot.is_whole):
+                known[slot.text] = "unknown"
+            else:
+                known[slot.text] = None
+        return known
+
+    async def _recounted(self, walk: _Walk, slot: Slot) -> PastStanding | None:
+        window = Ended(walk.board, walk.board_id, walk.pane, slot, walk.cut)
+        told = (await self.past.recount.standings(window, [walk.member])).get(walk.member)
+        if told is None:
+            return None
+        return PastStanding(
+            slot.text, slot.starts_at, slot.ends_at, told.score, told.rank, told.total, "journal"
+        )
+
+
+def _parsed(pane: Pane, texts: Iterable[str]) -> Iterator[Slot]:
+    for text in texts:
+        with suppress(InvalidInput):  # an hour that only another zone's clock shows
+            yield pane.calendar.parse(text)
+
+
+def _ends_of_placed(pane: Pane, tokens: Iterable[str]) -> Iterator[Moment]:
+    """When the windows end that entries were placed in, or in the first of the days that they are made of."""
+    named = [token.partition("|") for token in tokens]
+    slots = list(_parsed(pane, (text for label, _, text in named if label == pane.label)))
+    if pane.how == "fold" and pane.base:
+        days = _parsed(pane.base, (text for label, _, text in named if label == pane.base.label))
+        slots += [pane.calendar.at(day.starts) for day in days if day.starts is not None]
+    return (slot.ends for slot in slots if slot.ends is not None)
+
+
+def _is_kept(pane: Pane, slot: Slot, now: Moment) -> bool:
+    until = pane.calendar.kept_until(slot)
+    return until is None or now < until

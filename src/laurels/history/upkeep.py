@@ -1,0 +1,64 @@
+"""What keeps boards in order while nobody looks: rolling windows made ready, and what is gone forgotten."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from laurels.boards.keys import BoardRef
+from laurels.errors import NotFound
+from laurels.valkey.functions import DefinitionChanged
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from laurels.archive.boards import BoardStore
+    from laurels.archive.snapshots import SnapshotStore
+    from laurels.boards.catalog import Catalog
+    from laurels.boards.retention import Retention
+    from laurels.boards.rolling import Rolling
+    from laurels.clock import Clock
+
+    Tell = Callable[[str], Awaitable[None]]
+
+ROLLING: Final = '$.windows[*] ? (@.period == "rolling")'
+
+
+@dataclass(frozen=True)
+class Upkeep:
+    catalog: Catalog
+    boards: BoardStore
+    snapshots: SnapshotStore
+    retention: Retention
+    rolling: Rolling
+    clock: Clock
+
+    async def turn_over(self, tell: Tell) -> int:
+        """Completes today's and tomorrow's rolling windows; how many there are."""
+        count = 0
+        for stored in await self.boards.matching(ROLLING):
+            ref = BoardRef(stored.project, stored.board)
+            try:
+                board = await self.catalog.in_force(ref)
+                count += await self.rolling.turn_over(board, self.clock())
+            except (NotFound, DefinitionChanged):
+                continue  # dropped, or changed: whoever changed it goes on from there
+            await tell(f"{ref}: {count} windows")
+        return count
+
+    async def sweep(self, tell: Tell) -> tuple[int, int]:
+        """Forgets windows that are over, and what dropped boards left in the archive; boards and rows."""
+        boards = deleted = 0
+        for project in await self.boards.projects():
+            for stored in await self.boards.boards(project):
+                ref = BoardRef(stored.project, stored.board)
+                try:
+                    await self.retention.sweep(await self.catalog.in_force(ref))
+                except NotFound:
+                    continue
+                boards += 1
+            await tell(f"{boards} boards")
+        while rows := await self.snapshots.sweep():
+            deleted += rows
+            await tell(f"{deleted} rows of dropped boards")
+        return boards, deleted

@@ -1,0 +1,54 @@
+"""Every job that there is: what is done in the background, and when."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+from laurels.jobs.runner import Job
+from laurels.jobs.schedule import Every
+
+if TYPE_CHECKING:
+    from laurels.jobs.runner import Context
+    from laurels.moments import Moment
+
+# Under a load that never pauses a run ends now and then, so that it can be seen.
+LONGEST_DRAIN_SECONDS: Final = 10.0
+
+
+async def drain_journal(context: Context, due: Moment) -> str:  # noqa: ARG001  # whatever has come
+    rows, until = 0, time.monotonic() + LONGEST_DRAIN_SECONDS
+    while (drained := await context.laurels.drain.run_once()).rows and time.monotonic() < until:
+        rows += drained.rows
+        await context.tell(f"{rows} rows")
+    return f"{rows} rows"
+
+
+async def keep_journal(context: Context, due: Moment) -> str:  # noqa: ARG001
+    await context.laurels.drain.upkeep()
+    return "partitions are there for the months to come"
+
+
+async def take_snapshots(context: Context, due: Moment) -> str:  # noqa: ARG001  # what is due is seen from the boards
+    return str(await context.laurels.archivist.take_due(context.previous, context.tell))
+
+
+async def turn_windows_over(context: Context, due: Moment) -> str:  # noqa: ARG001
+    windows = await context.laurels.upkeep.turn_over(context.tell)
+    return f"{windows} rolling windows are ready"
+
+
+async def sweep(context: Context, due: Moment) -> str:  # noqa: ARG001
+    boards, deleted = await context.laurels.upkeep.sweep(context.tell)
+    return f"{boards} boards swept, {deleted} archived rows of dropped boards deleted"
+
+
+AGENDA: Final = (
+    Job("journal", Every(1), drain_journal),
+    Job("partitions", Every(3600), keep_journal),
+    # A window's end is seen within so many seconds; looking costs one query, and the stores nothing more.
+    Job("snapshots", Every(10), take_snapshots),
+    # Tomorrow's windows are completed ahead of midnight, also on boards that nobody uses meanwhile.
+    Job("rolling", Every(600), turn_windows_over),
+    Job("retention", Every(3600), sweep),
+)

@@ -1,0 +1,51 @@
+"""How background work goes, for whoever wants to see it, or wants a run out of turn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from laurels.archive.jobs import JobState, JobStore
+from laurels.errors import NotFound
+from laurels.moments import datetime_of, moment_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from laurels.archive.engine import Archive
+    from laurels.clock import Clock
+    from laurels.jobs.runner import Job
+
+
+@dataclass(frozen=True)
+class JobInfo:
+    state: JobState
+    next_due: datetime | None
+    """When it is to run next; None for a job that never ran, since it is due whenever a worker comes."""
+
+
+class Overview:
+    def __init__(self, archive: Archive, jobs: Sequence[Job], clock: Clock) -> None:
+        self._store = JobStore(archive)
+        self._jobs = jobs
+        self._clock = clock
+
+    async def jobs(self) -> list[JobInfo]:
+        states = await self._store.states()
+        return [_info(job, states.get(job.name) or JobState(job.name)) for job in self._jobs]
+
+    async def request(self, name: str) -> JobInfo:
+        """Asks for a run as soon as a worker looks; raises `NotFound`."""
+        if name not in {job.name for job in self._jobs}:
+            known = ", ".join(job.name for job in self._jobs)
+            raise NotFound(f"there is no job {name!r}; there are: {known}")
+        now = datetime_of(self._clock())
+        await self._store.request(name, now)
+        found = next(info for info in await self.jobs() if info.state.name == name)
+        return replace(found, state=replace(found.state, requested_at=now))
+
+
+def _info(job: Job, state: JobState) -> JobInfo:
+    due = None if state.last_due is None else datetime_of(job.rule.following(moment_of(state.last_due)))
+    return JobInfo(state, max(due, state.retry_at) if due and state.retry_at else due)

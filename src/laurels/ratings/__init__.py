@@ -1,0 +1,1 @@
+"""Boards whose scores are ratings: matches in, ratings out."""

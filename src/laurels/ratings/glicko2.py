@@ -1,0 +1,88 @@
+"""Glicko-2, as Mark Glickman's «Example of the Glicko-2 system» has it, step by step. Pure."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# Points on the usual scale for one on Glicko-2's own.
+SCALE: Final = 173.7178
+# The volatility is found to within this.
+TOLERANCE: Final = 0.000001
+# No search takes nearly as many steps.
+MOST_STEPS: Final = 1000
+# Who is this much better, on Glicko-2's own scale, is as good as certain to win; beyond it, nothing could be
+# learnt from a result, and the variance would leave the range of doubles.
+FARTHEST: Final = 30.0
+
+
+class Player(NamedTuple):
+    rating: float
+    deviation: float
+    volatility: float
+
+
+class Game(NamedTuple):
+    """A result against an opponent: 1, 0.5 or 0."""
+
+    opponent: Player
+    result: float
+
+
+def rated(player: Player, games: Sequence[Game], tau: float) -> Player:
+    """The player after a rating period with these games, of which there is at least one.
+
+    >>> games = [Game(Player(1400, 30, 0.06), 1), Game(Player(1550, 100, 0.06), 0)]
+    >>> after = rated(Player(1500, 200, 0.06), [*games, Game(Player(1700, 300, 0.06), 0)], tau=0.5)
+    >>> round(after.rating, 2), round(after.deviation, 2), round(after.volatility, 5)
+    (1464.05, 151.52, 0.06)
+    """
+    phi = player.deviation / SCALE
+    precision, gained = 0.0, 0.0
+    for game in games:
+        weight = _weight(game.opponent.deviation / SCALE)
+        ahead = weight * (player.rating - game.opponent.rating) / SCALE
+        expected = 1 / (1 + math.exp(-max(-FARTHEST, min(ahead, FARTHEST))))
+        precision += weight**2 * expected * (1 - expected)
+        gained += weight * (game.result - expected)
+    variance = 1 / precision
+    sigma = _volatility(player.volatility, phi, variance, variance * gained, tau)
+    after = 1 / math.sqrt(1 / (phi**2 + sigma**2) + precision)
+    return Player(player.rating + SCALE * after**2 * gained, after * SCALE, sigma)
+
+
+def _weight(phi: float) -> float:
+    """How much a result against an opponent of this deviation tells: the paper's g."""
+    return 1 / math.sqrt(1 + 3 * phi**2 / math.pi**2)
+
+
+def _volatility(sigma: float, phi: float, variance: float, delta: float, tau: float) -> float:
+    """Step 5: the root of f, by the Illinois algorithm."""
+    start = math.log(sigma**2)
+
+    def f(x: float) -> float:
+        square = math.exp(x)
+        below = phi**2 + variance + square
+        return square * (delta**2 - below) / (2 * below**2) - (x - start) / tau**2
+
+    low, high = start, start - tau
+    if delta**2 > phi**2 + variance:
+        high = math.log(delta**2 - phi**2 - variance)
+    else:
+        while f(high) < 0:
+            high -= tau
+    at_low, at_high = f(low), f(high)
+    for _ in range(MOST_STEPS):
+        if abs(high - low) <= TOLERANCE:
+            break
+        between = low + (low - high) * at_low / (at_high - at_low)
+        at_between = f(between)
+        if at_between * at_high <= 0:
+            low, at_low = high, at_high
+        else:
+            at_low /= 2
+        high, at_high = between, at_between
+    return math.exp(low / 2)

@@ -1,0 +1,254 @@
+"""Matches on their way in: read, computed and written so that no player's two matches miss each other.
+
+Ratings are computed here, from the states that the players were last seen with, and written by one call
+that compares these states first. Where one has changed, nothing is written; Valkey tells how it is, and the
+matches are computed again. Matches that wait while a call for their board is under way go out together in the
+next one, in the order they came, so that players who meet often within a process cost nothing more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from laurels.boards.deliver import Courier
+from laurels.boards.journal import match_entry
+from laurels.boards.message import Parcel, lay_out
+from laurels.boards.ordering import whole
+from laurels.boards.submission import MADE_ID
+from laurels.boards.submit import cuts_a_call
+from laurels.errors import InvalidInput, OutcomeUnknown, Unavailable
+from laurels.ratings.match import Match, Matched, RatedPlayer, check_match
+from laurels.ratings.sheet import Known, Sheet
+from laurels.valkey import functions
+from laurels.valkey.functions import DefinitionChanged, MetadataKept
+from laurels.valkey.messages import MatchHeader, Stale
+
+if TYPE_CHECKING:
+    from laurels.boards.board import Board
+    from laurels.boards.catalog import Catalog
+    from laurels.boards.keys import BoardRef
+    from laurels.boards.rolling import Rolling
+    from laurels.boards.submission import Checked
+    from laurels.clock import Clock
+    from laurels.moments import Moment
+    from laurels.ratings.match import Played
+    from laurels.ratings.systems import Outcome
+    from laurels.valkey.client import Valkey, Value
+    from laurels.valkey.messages import Durability, Ranks
+
+# A call is computed anew whenever another process was first: then that one's matches went through.
+ATTEMPTS: Final = 1000
+# Players whose states are remembered, so that Valkey need not be asked before each call.
+MOST_REMEMBERED: Final = 100_000
+# Each match writes its entries by itself, so that it can tell its ranks: twice as dear as together.
+COST_OF_ORDER: Final = 2
+
+_Waiting = tuple[Match, "asyncio.Future[Matched]"]
+
+
+@dataclass(slots=True)
+class _Queue:
+    """Matches of one board that wait for the call under way."""
+
+    waiting: deque[_Waiting] = field(default_factory=deque[_Waiting])
+    is_sending: bool = False
+
+
+@dataclass(slots=True)
+class _Call:
+    """Matches that go out together, and who waits for each."""
+
+    board: Board
+    now: Moment
+    id: str
+    matches: list[Played]
+    answers: list[asyncio.Future[Matched]]
+
+
+class Matches:
+    """Sends matches to the boards that it finds in the catalog."""
+
+    def __init__(self, valkey: Valkey, catalog: Catalog, rolling: Rolling, clock: Clock) -> None:
+        self._valkey = valkey
+        self._courier = Courier(valkey, catalog, clock)
+        self._catalog = catalog
+        self._rolling = rolling
+        self._clock = clock
+        self._queues: dict[tuple[BoardRef, Durability], _Queue] = {}
+        self._senders: set[asyncio.Task[None]] = set()
+        self._states: dict[tuple[BoardRef, bytes], bytes] = {}
+
+    async def play(self, ref: BoardRef, given: Match, durability: Durability = "fast") -> Matched:
+        """One match, and where it leaves its players."""
+        board = await self._catalog.board(ref)
+        try:
+            check_match(board, given, self._clock(), "")
+        except InvalidInput:  # by a definition that another process may have changed
+            check_match(await self._catalog.in_force(ref), given, self._clock(), "")
+        queue = self._queues.setdefault((ref, durability), _Queue())
+        answer: asyncio.Future[Matched] = asyncio.get_running_loop().create_future()
+        queue.waiting.append((given, answer))
+        if not queue.is_sending:
+            queue.is_sending = True
+            sender = asyncio.create_task(self._send_waiting(ref, queue, durability))
+            self._senders.add(sender)
+            sender.add_done_callback(self._senders.discard)
+        return await answer
+
+    async def _send_waiting(self, ref: BoardRef, queue: _Queue, durability: Durability) -> None:
+        try:
+            while queue.waiting:
+                taken = [queue.waiting.popleft()]
+                try:
+                    room = _players_a_call(await self._catalog.board(ref)) - len(taken[0][0].players)
+                    while queue.waiting and room >= len(queue.waiting[0][0].players):
+                        taken.append(queue.waiting.popleft())
+                        room -= len(taken[-1][0].players)
+                    await self._send_together(ref, taken, durability)
+                except Exception as error:  # noqa: BLE001  # whatever it is, nobody may wait for ever
+                    for _, answer in taken:
+                        _answer(answer, error)
+        finally:
+            queue.is_sending = False
+
+    async def _send_together(self, ref: BoardRef, taken: list[_Waiting], durability: Durability) -> None:
+        call = self._checked(await self._catalog.board(ref), taken)
+        known = self._guess(call)
+        for _ in range(ATTEMPTS):
+            if not call.matches:
+                return
+            try:
+                sheet, reply = await self._attempt(call, known, durability)
+            except MetadataKept:
+                self._catalog.note_metadata(call.board)
+                continue
+            except DefinitionChanged as changed:
+                call = self._checked(await self._catalog.refresh(ref, changed.known), taken)
+                known = self._guess(call)
+                continue
+            except OutcomeUnknown as error:
+                for played, answer in zip(call.matches, call.answers, strict=True):
+                    _answer(answer, OutcomeUnknown(error.detail, played.id))
+                return
+            if not isinstance(reply, Stale):
+                self._remember(ref, sheet)
+                self._rolling.prepare(call.board, call.now)
+                _tell(call, sheet, reply)
+                return
+            members = dict.fromkeys(part.member for played in call.matches for part in played.parts)
+            known = Known(dict(zip(members, reply.states, strict=True)), list(map(bool, reply.repeated)))
+        raise Unavailable(f"{ref}: its players' ratings change too fast; try again")
+
+    def _checked(self, board: Board, taken: list[_Waiting]) -> _Call:
+        """What the board accepts; the others are told."""
+        call = _Call(board, self._clock(), secrets.token_urlsafe(16), [], [])
+        index = 0
+        for given, answer in taken:
+            if answer.done():  # refused before, or whoever asked has gone
+                continue
+            try:
+                call.matches.append(check_match(board, given, call.now, call.id, index))
+            except InvalidInput as error:
+                _answer(answer, error)
+                continue
+            call.answers.append(answer)
+            index += len(given.players)
+        return call
+
+    def _guess(self, call: _Call) -> Known:
+        """What this process saw last; nothing, where it has not seen a player. Valkey knows better."""
+        members = {part.member for played in call.matches for part in played.parts}
+        states = {member: self._states.get((call.board.ref, member), b"") for member in members}
+        return Known(states, [False] * len(call.matches))
+
+    def _remember(self, ref: BoardRef, sheet: Sheet) -> None:
+        if len(self._states) > MOST_REMEMBERED:
+            self._states.clear()
+        for member, state in sheet.changed.items():
+            self._states[ref, member] = state
+
+    async def _attempt(
+        self, call: _Call, known: Known, durability: Durability
+    ) -> tuple[Sheet, list[Ranks] | Stale]:
+        board = call.board
+        rating = board.definition.rating
+        if rating is None:  # or no match would have been accepted
+            raise InvalidInput.at("players", "the board takes scores, not matches")
+        sheet = Sheet.of(rating, call.matches, known)
+        is_durable = durability != "fast"
+        parcel = Parcel(board, 0, call.id, call.now, sheet.parts, report=True, is_durable=is_durable)
+        metadata = self._catalog.has_metadata(board) or parcel.has_metadata()
+        message = lay_out(parcel, metadata=metadata)
+        await self._catalog.register(board, 0, message.targets, call.now)
+        keys = [*message.keys[:6], board.keys.of_board(0, "ratings"), *message.keys[6:]]
+        entry = b""
+        if board.definition.archive.journal:
+            entry = match_entry(call.id, call.now, board.version, sheet.journal)
+        rest: list[Value] = [entry, *message.rest[1:]]
+        for member in dict.fromkeys(part.member for part in sheet.parts):
+            rest += (member, known.states.get(member, b""), sheet.changed.get(member, b""))
+        given = [played.given.id or "" for played in call.matches]
+        header = msgspec.structs.asdict(message.header)
+        header["ids"], header["calls"] = given, [_made_by(each) for each in given]
+        asked = MatchHeader(
+            **header,
+            sizes=[len(played.parts) for played in call.matches],
+            skip=sheet.skip,
+            repeated=list(map(int, known.repeated)),
+        )
+        reply = await functions.match(self._valkey, keys, asked, rest)
+        if is_durable and not isinstance(reply, Stale):
+            await self._courier.confirm([parcel], durability)
+        return sheet, reply
+
+
+def _players_a_call(board: Board) -> int:
+    """How many fit one call, all of them in every group."""
+    return cuts_a_call(board) // ((1 + len(board.definition.groups)) * COST_OF_ORDER)
+
+
+def _made_by(given: str) -> str:
+    made = MADE_ID.fullmatch(given)
+    return made[1] if made else ""
+
+
+def _tell(call: _Call, sheet: Sheet, ranks: list[Ranks]) -> None:
+    told = iter(ranks)
+    for played, answer, outcomes, is_repeated in zip(
+        call.matches, call.answers, sheet.outcomes, sheet.known.repeated, strict=True
+    ):
+        players = [
+            _rated_player(sheet, part, outcome, next(told))
+            for part, outcome in zip(played.parts, outcomes, strict=True)
+        ]
+        _answer(answer, Matched(played.id, not is_repeated, players))
+
+
+def _rated_player(sheet: Sheet, part: Checked, outcome: Outcome, ranks: Ranks) -> RatedPlayer:
+    after = outcome.after
+    return RatedPlayer(
+        member=part.given.member,
+        rating=whole(after.rating),
+        previous_rating=whole(outcome.before.rating),
+        change=whole(outcome.change),
+        rank=ranks.rank + 1 or None,
+        previous_rank=ranks.previous_rank + 1 or None,
+        games=after.games,
+        provisional=sheet.is_provisional(after),
+        deviation=after.deviation or msgspec.UNSET,
+    )
+
+
+def _answer(waiting: asyncio.Future[Matched], outcome: Matched | Exception) -> None:
+    if waiting.done():  # whoever asked has gone
+        return
+    if isinstance(outcome, Exception):
+        waiting.set_exception(outcome)
+    else:
+        waiting.set_result(outcome)

@@ -1,0 +1,93 @@
+"""Matches folded over their players, one after the other, into one call. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from laurels.boards.journal import Part
+from laurels.ratings.state import State
+from laurels.ratings.systems import Outcome, newcomer, outcomes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from laurels.boards.rating import Rating
+    from laurels.boards.submission import Checked
+    from laurels.ratings.match import Played
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What matches are computed from: each player's state as Valkey has it, and whether a match's id was seen
+    before.
+    """
+
+    states: Mapping[bytes, bytes]
+    repeated: Sequence[bool]
+
+
+@dataclass(slots=True)
+class Sheet:
+    """What matches leave: their players as submissions of ratings, and the states that these end in."""
+
+    rating: Rating
+    known: Known
+    parts: list[Checked] = field(default_factory=list["Checked"])
+    skip: list[int] = field(default_factory=list[int])
+    """1 for each part that enters no window."""
+    journal: list[Part] = field(default_factory=list[Part])
+    outcomes: list[list[Outcome]] = field(default_factory=list[list[Outcome]])
+    """Of each player of each match."""
+    states: dict[bytes, State] = field(default_factory=dict[bytes, State])
+    changed: dict[bytes, bytes] = field(default_factory=dict[bytes, bytes])
+
+    @classmethod
+    def of(cls, rating: Rating, matches: Sequence[Played], known: Known) -> Sheet:
+        """The matches in their order; one that was seen before changes nothing."""
+        sheet = cls(rating, known)
+        for played, is_repeated in zip(matches, known.repeated, strict=True):
+            states = [sheet._state(part.member) for part in played.parts]
+            if is_repeated:
+                sheet._stand(played, states)
+            else:
+                sheet._play(played, outcomes(rating, states, played.ranks))
+        return sheet
+
+    def is_provisional(self, state: State) -> bool:
+        return state.games < self.rating.provisional
+
+    def _state(self, member: bytes) -> State:
+        state = self.states.get(member)
+        if state is None:
+            known = self.known.states.get(member)
+            state = self.states[member] = State.parse(known) if known else newcomer(self.rating)
+        return state
+
+    def _stand(self, played: Played, states: list[State]) -> None:
+        self.parts += played.parts
+        self.skip += [1] * len(states)
+        self.outcomes.append([Outcome(state, state, 0.0) for state in states])
+
+    def _play(self, played: Played, happened: list[Outcome]) -> None:
+        self.outcomes.append(happened)
+        for part, (_, after, _) in zip(played.parts, happened, strict=True):
+            is_ranked = self.rating.rank_provisional or not self.is_provisional(after)
+            text = after.text()
+            self.states[part.member], self.changed[part.member] = after, text
+            self.parts.append(msgspec.structs.replace(part, score=after.rating + 0.0))
+            self.skip.append(int(not is_ranked))
+            self.journal.append(
+                Part(
+                    index=part.index,
+                    id=part.id,
+                    member=part.member,
+                    score=after.rating if is_ranked else None,
+                    moment=part.moment,
+                    groups=part.groups,
+                    op=text.decode(),
+                    metadata=part.metadata,
+                )
+            )

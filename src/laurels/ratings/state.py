@@ -1,0 +1,29 @@
+"""What a rating system knows of a player, and how Valkey and the journal keep it. Pure."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Self
+
+
+class State(NamedTuple):
+    """A player between two matches; what the system does not use is 0.
+
+    >>> State(1016.0, 1).text()
+    b'1016.0 1 0.0 0.0'
+    >>> State.parse(b"1016.0 1 0.0 0.0") == State(1016.0, 1)
+    True
+    """
+
+    rating: float
+    games: int = 0
+    deviation: float = 0.0
+    volatility: float = 0.0
+
+    def text(self) -> bytes:
+        """In the fewest digits that give the same doubles: equal states have equal texts."""
+        return f"{self.rating!r} {self.games} {self.deviation!r} {self.volatility!r}".encode()
+
+    @classmethod
+    def parse(cls, text: bytes) -> Self:
+        rating, games, deviation, volatility = text.split()
+        return cls(float(rating), int(games), float(deviation), float(volatility))

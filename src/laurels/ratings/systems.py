@@ -1,0 +1,87 @@
+"""What a match makes of its players, by the system that their board is defined with. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from laurels.boards.rating import Elo, Glicko2, OpenSkill
+from laurels.ratings import elo, glicko2, openskill
+from laurels.ratings.state import State
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from laurels.boards.rating import Rating
+
+# Of one match, by the systems that rate more than two: their cost grows with the square.
+MOST_PLAYERS: Final = 64
+
+
+class Outcome(NamedTuple):
+    """What a match did to one player."""
+
+    before: State
+    after: State
+    change: float
+    """What the rating gained."""
+
+
+def newcomer(rating: Rating) -> State:
+    """Who has not played yet."""
+    if isinstance(rating, Elo):
+        return State(float(rating.initial))
+    volatility = rating.volatility if isinstance(rating, Glicko2) else 0.0
+    return State(float(rating.initial), 0, float(rating.deviation), float(volatility))
+
+
+def most_players(rating: Rating) -> int:
+    """How many a match can have."""
+    return MOST_PLAYERS if isinstance(rating, OpenSkill) else 2
+
+
+def check_available(rating: Rating | None) -> None:
+    """Raises `InvalidInput` where what the system needs is not installed."""
+    if isinstance(rating, OpenSkill):
+        openskill.check_installed()
+
+
+def outcomes(rating: Rating, players: Sequence[State], ranks: Sequence[int]) -> list[Outcome]:
+    """What the match does to each; ranks count from the best, and equal ones are a draw.
+
+    >>> board = Elo(system="elo")
+    >>> [outcome.after.rating for outcome in outcomes(board, [newcomer(board)] * 2, [1, 2])]
+    [1016.0, 984.0]
+    """
+    if isinstance(rating, OpenSkill):
+        return _rated_together(rating, players, ranks)
+    first, second = players
+    result = (1 + (ranks[0] < ranks[1]) - (ranks[0] > ranks[1])) / 2
+    if isinstance(rating, Elo):
+        change = elo.change(first.rating, second.rating, result, rating.k)
+        return [_moved(first, change), _moved(second, -change)]
+    return [_rated(rating, first, second, result), _rated(rating, second, first, 1 - result)]
+
+
+def _moved(before: State, change: float) -> Outcome:
+    return Outcome(before, State(before.rating + change, before.games + 1), change)
+
+
+def _rated(rating: Glicko2, before: State, opponent: State, result: float) -> Outcome:
+    """Each match is a rating period of its own. Nobody is less certain than a newcomer."""
+    player, other = (
+        glicko2.Player(each.rating, each.deviation, each.volatility) for each in (before, opponent)
+    )
+    after = glicko2.rated(player, [glicko2.Game(other, result)], rating.tau)
+    deviation = min(after.deviation, max(rating.deviation, before.deviation))
+    state = State(after.rating, before.games + 1, deviation, after.volatility)
+    return Outcome(before, state, after.rating - before.rating)
+
+
+def _rated_together(rating: OpenSkill, players: Sequence[State], ranks: Sequence[int]) -> list[Outcome]:
+    new = newcomer(rating)
+    skills = [(player.rating, player.deviation) for player in players]
+    after = openskill.rated((new.rating, new.deviation), skills, ranks)
+    return [
+        Outcome(before, State(skill, before.games + 1, deviation), skill - before.rating)
+        for before, (skill, deviation) in zip(players, after, strict=True)
+    ]

@@ -1,0 +1,75 @@
+-- What is asked about calls that ran, and about the journal that they left.
+--
+-- laurels_confirm    KEYS 1 board, 2… calls (sets, as laurels_submit has them);  ARGV 1… calls
+--   -> how many of these calls this Valkey does not know to have run. It writes, so that whoever waits for
+--      the disk or for replicas behind it waits for all that was written before.
+--
+-- laurels_lift       KEYS 1 journal;  ARGV 1 floor, 2… ids of entries, oldest first
+--   gives each of these entries an id above the floor and above every other; one that is gone is passed by
+--   -> how many there were
+--
+-- laurels_bury       KEYS 1 dead letters;  ARGV 1 id, 2… fields and values
+--   keeps an entry under its id, once; under the next id when the stream is past it
+--   -> the id
+
+local function confirm(keys, args)
+  local known = remembered({ unpack(keys, 2) }, args)
+  local missing = 0
+  for _, call in ipairs(args) do
+    if not known[call] then missing = missing + 1 end
+  end
+  local version = server.call('HGET', keys[1], 'version')
+  if version then server.call('HSET', keys[1], 'version', version) end
+  return missing
+end
+
+local function stream_id(text)
+  local milliseconds, seq = string.match(text, '^(%d+)-(%d+)$')
+  return tonumber(milliseconds), tonumber(seq)
+end
+
+local function last_id(key)
+  local told = server.call('XINFO', 'STREAM', key)
+  for i = 1, #told, 2 do
+    if told[i] == 'last-generated-id' then return told[i + 1] end
+  end
+end
+
+-- Lets the ids of a stream, which there is, go on above the floor.
+local function raise(key, floor)
+  local milliseconds, seq = stream_id(last_id(key))
+  local floor_milliseconds, floor_seq = stream_id(floor)
+  if milliseconds < floor_milliseconds or (milliseconds == floor_milliseconds and seq < floor_seq) then
+    server.call('XSETID', key, floor)
+  end
+end
+
+local function lift(keys, args)
+  if server.call('EXISTS', keys[1]) == 0 then return 0 end
+  raise(keys[1], args[1])
+  local lifted = 0
+  for i = 2, #args do
+    local entry = server.call('XRANGE', keys[1], args[i], args[i])[1]
+    if entry then
+      server.call('XADD', keys[1], '*', unpack(entry[2]))
+      server.call('XDEL', keys[1], args[i])
+      lifted = lifted + 1
+    end
+  end
+  return lifted
+end
+
+local function bury(keys, args)
+  if server.call('XRANGE', keys[1], args[1], args[1])[1] then return args[1] end
+  local id = args[1]
+  if server.call('EXISTS', keys[1]) == 1 then
+    local milliseconds, seq = stream_id(last_id(keys[1]))
+    local own_milliseconds, own_seq = stream_id(id)
+    if milliseconds > own_milliseconds or (milliseconds == own_milliseconds and seq >= own_seq) then id = '*' end
+  end
+  return server.call('XADD', keys[1], id, unpack(args, 2))
+end
+
+server.register_function('laurels_bury', bury)
+server.register_function('laurels_confirm', confirm)
+server.register_function('laurels_lift', lift)

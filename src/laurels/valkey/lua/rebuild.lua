@@ -1,0 +1,127 @@
+-- Windows that were made elsewhere take the place of a board's own; entries are placed, and members renamed.
+--
+-- A fence keeps every writer off the board, so that what is being put in force misses nothing. It is one
+-- owner's, and lapses by itself: whoever set it may be gone.
+--
+-- laurels_fence      KEYS 1 board, 2 journal;  ARGV 1 version, 2 token, 3 milliseconds, 4 floor
+--   sets the fence, or prolongs it; from then on the journal's ids lie above the floor
+--   -> {'version', current} as laurels_submit, {'fenced'} when it is another's, or
+--      {'ok', the id of the last entry that the journal ever had}
+--
+-- laurels_switch     KEYS 1 board, 2… from, to, from, to, …;  ARGV 1 token, 2 milliseconds, 3… for each pair
+--                    seconds to live or 0
+--   each key takes the other's place; one that is not there leaves the place empty. Prolongs the fence.
+--   -> {'lapsed'} when the fence is not this token's any more, and nothing was done; or {'ok'}
+--
+-- laurels_unfence    KEYS 1 board;  ARGV 1 token, 2 metadata: 1 where entries may have some
+--   takes the fence down -> {'lapsed'} as above, or {'ok'}
+--
+-- laurels_place      KEYS 1 board, 2 journal, 3… one window;  ARGV 1 header {shape, version, journal, seconds,
+--                    metadata: of each entry, or ''}, 2 journal entry, 3… place, member, place, member, …
+--   gives these members these entries, whatever they had; no member may occur twice
+--   -> {'version', current} or {'fenced'} as laurels_submit, or {'ok', how many there are in the window}
+--
+-- laurels_rename     KEYS 1 board, 2… windows;  ARGV 1 header {shape, version}, 2 member, 3 its new name
+--   the entry stays as it is, under another name and without metadata
+--   -> {'version', current} or {'fenced'} as laurels_submit, or {'ok', in how many of them it was}
+
+-- Whether the board has this token's fence, still good.
+local function is_held(board, token)
+  local fence = server.call('HGET', board, 'fence')
+  return is_fenced(fence) and string.match(fence, ' (.*)$') == token
+end
+
+local function hold(board, token, milliseconds)
+  local now = server.call('TIME')
+  local lapses = tonumber(now[1]) * 1000 + math.floor(tonumber(now[2]) / 1000) + tonumber(milliseconds)
+  server.call('HSET', board, 'fence', string.format('%.0f %s', lapses, token))
+end
+
+-- The board as the caller must know it, or what to answer instead.
+local function entered(key, version)
+  local known, fence = unpack(server.call('HMGET', key, 'version', 'fence'))
+  if tonumber(known) ~= tonumber(version) then return { 'version', known or '' } end
+  if is_fenced(fence) then return { 'fenced' } end
+end
+
+local function fence(keys, args)
+  if not is_held(keys[1], args[2]) then
+    local refusal = entered(keys[1], args[1])
+    if refusal then return refusal end
+  end
+  hold(keys[1], args[2], args[3])
+  if server.call('EXISTS', keys[2]) == 0 then
+    server.call('XGROUP', 'CREATE', keys[2], 'laurels', '$', 'MKSTREAM')
+    server.call('XGROUP', 'DESTROY', keys[2], 'laurels')
+  end
+  raise(keys[2], args[4])
+  return { 'ok', last_id(keys[2]) }
+end
+
+local function switch(keys, args)
+  if not is_held(keys[1], args[1]) then return { 'lapsed' } end
+  hold(keys[1], args[1], args[2])
+  for i = 2, #keys, 2 do
+    local from, to, seconds = keys[i], keys[i + 1], tonumber(args[i / 2 + 2])
+    server.call('UNLINK', to)
+    if server.call('EXISTS', from) == 1 then
+      server.call('RENAME', from, to)
+      if seconds > 0 then server.call('EXPIRE', to, seconds) else server.call('PERSIST', to) end
+    end
+  end
+  return { 'ok' }
+end
+
+local function unfence(keys, args)
+  if not is_held(keys[1], args[1]) then return { 'lapsed' } end
+  server.call('HDEL', keys[1], 'fence')
+  if args[2] == '1' then server.call('HSET', keys[1], 'metadata', 1) end
+  return { 'ok' }
+end
+
+local function place_entries(keys, args)
+  local header = cmsgpack.unpack(args[1])
+  local refusal = entered(keys[1], header.version)
+  if refusal then return refusal end
+  local board = board_of(header.shape)
+  local window = windows_of(board, keys, 3)[1]
+  local members, changes = {}, {}
+  for i = 4, #args, 2 do members[#members + 1] = args[i] end
+  local old = board.layout.read(board, window, members)
+  for i, member in ipairs(members) do
+    local new = board.layout.entry(board, args[2 * i + 1])
+    changes[i] = { member = member, old = old[member], new = new, metadata = header.metadata[i] or '' }
+  end
+  write(board, window, changes)
+  write_metadata(window, changes)
+  expire(window, header.seconds)
+  server.call('HSET', keys[1], 'metadata', 1)
+  append(header.journal, keys[2], args[2], '')
+  return { 'ok', server.call('ZCARD', window.entries) }
+end
+
+local function rename(keys, args)
+  local header = cmsgpack.unpack(args[1])
+  local refusal = entered(keys[1], header.version)
+  if refusal then return refusal end
+  local board = board_of(header.shape)
+  local member, named = args[2], args[3]
+  local found = 0
+  for _, window in ipairs(windows_of(board, keys, 2)) do
+    local entry = board.layout.read(board, window, { member })[member]
+    if entry then
+      found = found + 1
+      -- First the new one: a window that is empty for an instant would lose its expiry.
+      board.layout.write(board, window, { { member = named, new = entry } })
+      board.layout.remove(board, window, member, entry)
+    end
+    server.call('HDEL', window.metadata, member)
+  end
+  return { 'ok', found }
+end
+
+server.register_function('laurels_fence', fence)
+server.register_function('laurels_switch', switch)
+server.register_function('laurels_unfence', unfence)
+server.register_function('laurels_place', place_entries)
+server.register_function('laurels_rename', rename)

@@ -1,0 +1,223 @@
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from valkey_cluster import running_cluster
+
+from laurels.api.app import create_app
+from laurels.api.limiter import Limiter, Rates, ValkeyStorage
+from laurels.archive.project_secrets import NewSecret
+from laurels.laurels import Laurels
+from laurels.metrics import REGISTRY
+from laurels.valkey.client import Valkey
+
+from .player_tokens import bearer, token
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from httpx import AsyncClient, Response
+
+    from laurels.embedded import Endpoints
+
+    from .conftest import ClientWith, MakeKey
+
+pytestmark = pytest.mark.usefixtures("clock")
+
+
+def limits(answer: Response) -> tuple[str, ...]:
+    return tuple(answer.headers.get(name, "") for name in ("RateLimit-Policy", "RateLimit"))
+
+
+def engine_of(client: AsyncClient) -> Laurels:
+    transport: Any = client._transport  # pyright: ignore[reportPrivateUsage]  # where httpx keeps the app
+    return transport.app.state.laurels
+
+
+async def statuses(client: AsyncClient, url: str, key: str, count: int) -> list[int]:
+    return [(await client.get(url, headers=bearer(key))).status_code for _ in range(count)]
+
+
+async def test_each_key_has_its_own_limit(
+    client_with: ClientWith, board: str, project: str, make_key: MakeKey
+):
+    client = await client_with(rate_limit_key="3/hour")
+    one, other = await make_key(project, "read"), await make_key(project, "read")
+    first = await client.get(board, headers=bearer(one))
+    policy, left = limits(first)
+    assert policy == '"key";q=3;w=3600'
+    assert re.fullmatch(r'"key";r=2;t=\d+', left)
+    assert await statuses(client, board, one, 3) == [200, 200, 429]
+    assert await statuses(client, board, other, 1) == [200]
+    refused = await client.get(board, headers=bearer(one))
+    assert refused.json()["type"] == "/problems/rate-limited"
+    assert refused.headers["content-type"] == "application/problem+json"
+    assert 1 <= int(refused.headers["retry-after"]) <= 3600
+    assert refused.json()["detail"] == "too many requests: at most 3 per 1 hour for each key"
+    assert re.fullmatch(r'"key";r=0;t=\d+', limits(refused)[1])
+
+
+async def test_processes_count_together(client_with: ClientWith, board: str, project: str, make_key: MakeKey):
+    clients = [await client_with(rate_limit_key="4/hour") for _ in range(2)]
+    key = await make_key(project, "read")
+    found = [await statuses(client, board, key, 1) for client in clients * 3]
+    assert sorted(status for (status,) in found) == [200] * 4 + [429] * 2
+
+
+async def test_requests_at_once_are_counted_exactly(
+    client_with: ClientWith, board: str, project: str, make_key: MakeKey
+):
+    client = await client_with(rate_limit_key="5/hour")
+    key = await make_key(project, "read")
+    answers = await asyncio.gather(*(client.get(board, headers=bearer(key)) for _ in range(20)))
+    assert sorted(answer.status_code for answer in answers) == [200] * 5 + [429] * 15
+
+
+async def test_several_limits_hold_at_once(
+    client_with: ClientWith, board: str, project: str, make_key: MakeKey
+):
+    client = await client_with(rate_limit_key="100/minute;2/hour")
+    key = await make_key(project, "read")
+    answer = await client.get(board, headers=bearer(key))
+    assert limits(answer)[0] == '"key";q=100;w=60, "key";q=2;w=3600'
+    assert await statuses(client, board, key, 2) == [200, 429]
+
+
+async def test_each_player_has_its_own_limit(client_with: ClientWith, board: str, project: str):
+    client = await client_with(rate_limit_player="2/hour")
+    laurels = engine_of(client)
+    _, secret = await laurels.secrets.create(project, NewSecret("players"))
+    ada, bob = (token(secret or "", project, member, exp=2**33) for member in ("ada}{/x", "bob"))
+    assert await statuses(client, board, ada, 3) == [200, 200, 429]
+    assert await statuses(client, board, bob, 1) == [200]
+
+
+async def test_each_address_has_its_own_limit(client_with: ClientWith, board: str, admin_key: str):
+    addresses = {
+        "192.0.2.7": [200, 429],
+        "192.0.2.8": [200, 429],
+        "2001:db8::1": [200, 429],
+        "2001:db8::2": [429] * 2,
+    }
+    for address, expected in addresses.items():
+        client = await client_with(address, rate_limit_address=f"1/{97} hours")
+        assert await statuses(client, board, admin_key, 2) == expected, address
+
+
+async def test_without_limits_nothing_is_said(client_with: ClientWith, board: str):
+    answer = await (await client_with()).get(board)
+    assert limits(answer) == ("", "")
+
+
+async def test_bad_secrets_are_limited_by_address(
+    client_with: ClientWith, board: str, project: str, admin_key: str, make_key: MakeKey
+):
+    def counted() -> list[float]:
+        names = ("secret", "failures")
+        return [REGISTRY.get_sample_value("laurels_refusals_total", {"reason": name}) or 0 for name in names]
+
+    before = counted()
+    client = await client_with("192.0.2.21", rate_limit_failures="3/hour")
+    assert await statuses(client, board, admin_key, 1) == [200]
+    found = [(await client.get(board, headers=bearer(f"lk_wrong_{n}"))).status_code for n in range(5)]
+    assert found == [401, 401, 401, 429, 429]
+    assert [now - then for now, then in zip(counted(), before, strict=True)] == [4, 2]
+    # A key that is known goes on; one that would have to be looked up does not.
+    assert await statuses(client, board, admin_key, 2) == [200, 200]
+    assert await statuses(client, board, await make_key(project, "read"), 1) == [429]
+    assert (await client.get(board, headers={"Authorization": ""})).status_code == 401
+    elsewhere = await client_with("192.0.2.22", rate_limit_failures="3/hour")
+    assert await statuses(elsewhere, board, "lk_wrong_0", 1) == [401]
+
+
+async def test_bad_tokens_and_signatures_count_as_bad_secrets(
+    client_with: ClientWith, board: str, project: str
+):
+    client = await client_with("192.0.2.23", rate_limit_failures="2/hour")
+    forged = token("x" * 40, project, "ada", exp=2**33)
+    assert await statuses(client, board, forged, 1) == [401]
+    signed = {"X-Laurels-Signature": "v1=" + "0" * 64}
+    answer = await client.post(f"{board}/scores", json={"member": "ada", "score": 1}, headers=signed)
+    assert answer.status_code == 401
+    assert await statuses(client, board, forged, 1) == [429]
+
+
+async def test_the_address_is_what_trusted_proxies_say(client_with: ClientWith, board: str, admin_key: str):
+    behind = await client_with(
+        "10.0.0.1", rate_limit_address="1/89 hours", trusted_proxies="10.0.0.0/8,192.0.2.99"
+    )
+    key = bearer(admin_key)
+    ways = [
+        ("198.51.100.1", 200),
+        ("198.51.100.1", 429),
+        ("203.0.113.5, 198.51.100.1", 429),  # what a client makes up stands on the left
+        ("198.51.100.2, 192.0.2.99, 10.9.9.9", 200),
+        ("198.51.100.3, nonsense, 10.9.9.9", 200),  # no further than it can be read
+    ]
+    for forwarded, status in ways:
+        answer = await behind.get(board, headers={**key, "X-Forwarded-For": forwarded})
+        assert answer.status_code == status, forwarded
+    untrusted = await client_with("192.0.2.33", rate_limit_address="1/89 hours", trusted_proxies="10.0.0.0/8")
+    found = [
+        (await untrusted.get(board, headers={**key, "X-Forwarded-For": f"198.51.100.{n}"})).status_code
+        for n in (50, 51)
+    ]
+    assert found == [200, 429]
+
+
+async def test_while_valkey_does_not_answer_nobody_is_limited(
+    client_with: ClientWith, board: str, project: str, make_key: MakeKey
+):
+    client = await client_with(rate_limit_key="1/hour")
+    laurels = engine_of(client)
+    key = await make_key(project, "read")
+    assert await statuses(client, board, key, 2) == [200, 429]
+    working, away = laurels.valkey, Valkey("redis://127.0.0.1:1")
+    laurels.valkey = away
+    try:
+        answer = await client.get(board, headers=bearer(key))
+        assert (answer.status_code, limits(answer)) == (200, ("", ""))
+    finally:
+        laurels.valkey = working
+        await away.close()
+
+
+@pytest.fixture(scope="module", params=["node", "cluster"])
+async def storage(request: pytest.FixtureRequest, endpoints: Endpoints) -> AsyncGenerator[ValkeyStorage]:
+    if request.param == "node":
+        async with Laurels(valkey_url=endpoints.valkey_url, postgres_url=endpoints.postgres_url) as laurels:
+            yield ValkeyStorage(laurels)
+        return
+    with running_cluster(3) as url:
+        async with Laurels(valkey_url=url, postgres_url=endpoints.postgres_url) as laurels:
+            yield ValkeyStorage(laurels)
+
+
+async def test_the_storage_counts_on_one_node_and_on_a_cluster(storage: ValkeyStorage):
+    for key in ("limits/a", "limits/b}{c", "limits/{"):
+        for acquired in (True, True, False):
+            assert await storage.acquire_sliding_window_entry(key, 2, 3600) is acquired
+        before, _, now, left = await storage.get_sliding_window(key, 3600)
+        assert (before, now) == (0, 2)
+        assert 3600 < left <= 7200
+        await storage.clear_sliding_window(key, 3600)
+        assert (await storage.get_sliding_window(key, 3600))[2] == 0
+    assert [await storage.incr("limits/c", 60), await storage.incr("limits/c", 60, 2)] == [1, 3]
+    assert await storage.get("limits/c") == 3
+    assert await storage.get_expiry("limits/c") > 0
+    await storage.clear("limits/c")
+    assert await storage.get("limits/c") == 0
+    assert await storage.check()
+
+
+def test_a_policy_names_every_limit():
+    assert Rates("key", None).policy == ""
+    assert Rates("key", "5/2 minutes").policy == '"key";q=5;w=120'
+
+
+async def test_an_app_has_one_limiter(endpoints: Endpoints):
+    laurels = Laurels(valkey_url=endpoints.valkey_url, postgres_url=endpoints.postgres_url)
+    assert isinstance(create_app(laurels).state.limiter, Limiter)

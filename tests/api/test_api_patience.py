@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from laurels.api.patience import Patience
+
+
+async def test_what_takes_too_long_is_ended():
+    with pytest.raises(TimeoutError), Patience(0.02):
+        await asyncio.Event().wait()
+    assert await asyncio.sleep(0, "and the task goes on") == "and the task goes on"
+
+
+async def test_what_comes_in_time_is_left_alone():
+    for _ in range(3):
+        with Patience(0.02):
+            await asyncio.sleep(0.01)
+
+
+async def test_a_cancellation_from_elsewhere_stays_one():
+    async def wait() -> None:
+        with Patience(60):
+            await asyncio.Event().wait()
+
+    waiting = asyncio.create_task(wait())
+    await asyncio.sleep(0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+
+
+async def test_an_error_within_comes_out_as_it_is():
+    with pytest.raises(KeyError), Patience(60):
+        raise KeyError
+
+
+async def test_many_wait_and_each_is_ended_by_its_own_time():
+    async def wait(seconds: float) -> str:
+        try:
+            with Patience(seconds):
+                await asyncio.sleep(0.1)
+        except TimeoutError:
+            return "ended"
+        return "done"
+
+    assert await asyncio.gather(wait(0.01), wait(60), wait(0.01)) == ["ended", "done", "ended"]

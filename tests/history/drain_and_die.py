@@ -1,0 +1,40 @@
+"""A worker for each line of input: it drains the journal, and is killed when it has committed and before it
+trims. Says by which signal it went.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING
+
+from laurels.archive.boards import BoardStore
+from laurels.archive.engine import open_archive
+from laurels.clock import system_clock
+from laurels.history.drain import Drain
+from laurels.valkey.client import Valkey
+
+if TYPE_CHECKING:
+    from laurels.archive.journal import Stream, StreamId
+
+
+class Dying(Drain):
+    async def _trim(self, archived: dict[Stream, StreamId]) -> None:
+        assert archived
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+async def work(valkey_url: str, postgres_url: str) -> None:
+    valkey, archive = Valkey(valkey_url), open_archive(postgres_url)
+    await Dying(valkey, archive, BoardStore(archive), system_clock).run_once()
+
+
+for _ in sys.stdin:
+    worker = os.fork()
+    if worker == 0:
+        asyncio.run(work(*sys.argv[1:]))
+        os._exit(1)
+    sys.stdout.write(f"{os.WTERMSIG(os.waitpid(worker, 0)[1])}\n")
+    sys.stdout.flush()

@@ -1,0 +1,38 @@
+"""A worker that is killed while it takes a snapshot: VALKEY_URL POSTGRES_URL NOW CHUNKS."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING
+
+from laurels.boards.shards import SpreadWindow
+from laurels.clock import FixedClock
+from laurels.laurels import Laurels
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from laurels.valkey.messages import Listed
+
+
+async def main(valkey_url: str, postgres_url: str, now: str, chunks: str) -> None:
+    scan = SpreadWindow.scan
+
+    async def scan_and_die(self: SpreadWindow) -> AsyncIterator[list[Listed]]:
+        left = int(chunks)
+        async for some in scan(self):
+            yield some
+            left -= 1
+            if left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    SpreadWindow.scan = scan_and_die
+    clock = FixedClock(int(now))
+    async with Laurels(valkey_url=valkey_url, postgres_url=postgres_url, clock=clock) as laurels:
+        await laurels.archivist.take_due(None)
+
+
+asyncio.run(main(*sys.argv[1:]))

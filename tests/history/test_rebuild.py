@@ -1,0 +1,324 @@
+"""Boards made anew from their journals: the same pages, ranks, metadata and order as before."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import secrets
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from laurels.archive.journal import StreamId
+from laurels.boards.keys import BoardRef
+from laurels.errors import Conflict
+from laurels.moments import datetime_of
+from laurels.valkey import functions
+from laurels.valkey.messages import Fence
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from laurels.clock import FixedClock
+    from laurels.laurels import Laurels
+
+    NewBoard = Callable[..., Awaitable[str]]
+
+EVERYTHING: dict[str, Any] = {
+    "windows": [
+        {"period": "daily", "keep": 3},
+        {"period": "weekly", "sum_of": "daily", "name": "week_sum"},
+        {"period": "rolling", "days": 3, "keep": 2},
+        {"period": "all_time"},
+    ],
+    "groups": [["country"], ["country", "city"]],
+    "ties": "earliest",
+    "aggregate": "best",
+    "lateness": "P2D",
+}
+
+
+async def forget_everything(laurels: Laurels, board: str) -> None:
+    """What FLUSHALL does, to one board: every key that it has is gone."""
+    name = BoardRef.parse(board)
+    for key in await keys_of(laurels, f"*{name}*"):
+        await laurels.valkey.command("DEL", key)
+
+
+async def keys_of(laurels: Laurels, pattern: str) -> list[str]:
+    nodes = await laurels.valkey._primaries()  # pyright: ignore[reportPrivateUsage]  # every key there is
+    found = [await node.execute_command("KEYS", pattern) for node in nodes]
+    return [key.decode() for of_node in found for key in of_node]
+
+
+async def pictures(laurels: Laurels, board: str, groups: tuple[str | None, ...] = (None,)) -> list[Any]:
+    """Everything that can be asked of a board."""
+    seen: list[Any] = []
+    for group in groups:
+        for window in await laurels.windows(board, group=group, limit=1000):
+            where: Any = {"period": window.period, "slot": window.slot or None, "group": group}
+            page = await laurels.page(board, limit=1000, **where)
+            standings = [await laurels.standing(board, entry.member, **where) for entry in page.entries[:5]]
+            seen.append((where, page.total, page.entries, standings))
+    return seen
+
+
+async def play(laurels: Laurels, board: str, clock: FixedClock, rounds: int = 60) -> None:
+    chosen = random.Random(board)  # noqa: S311  # data, not secrets
+    for number in range(rounds):
+        member = f"m{chosen.randrange(12)}"
+        groups = chosen.choice(
+            [None, {"country": "BR"}, {"country": "DE", "city": "köln"}, {"country": "x:y=z,"}]
+        )
+        late = chosen.choice([0, 0, 3600, 90_000])
+        await laurels.submit(
+            board,
+            member,
+            chosen.randrange(20),
+            at=datetime_of(clock.now - late * 1_000_000),
+            groups=groups,
+            metadata=chosen.choice([None, {"round": number}]),
+        )
+        if number % 13 == 7:
+            await laurels.remove(board, f"m{chosen.randrange(12)}")
+        clock.advance(timedelta(minutes=chosen.choice([0, 1, 300, 700])))
+
+
+GROUPS = (None, "country=BR", "country=DE,city=köln", "country=DE")
+
+
+class TestAfterALossOfMemory:
+    @pytest.mark.parametrize("shards", [1, 3])
+    @pytest.mark.parametrize("aggregate", ["best", "sum", "last", "first"])
+    async def test_everything_is_as_it_was(
+        self, laurels: Laurels, new_board: NewBoard, clock: FixedClock, shards: int, aggregate: str
+    ):
+        board = await new_board(**{**EVERYTHING, "shards": shards, "aggregate": aggregate})
+        await play(laurels, board, clock)
+        before = await pictures(laurels, board, GROUPS)
+        await laurels.archived(board)
+        await forget_everything(laurels, board)
+        assert sum(total for _, total, *_ in await pictures(laurels, board)) == 0
+        told = await laurels.rebuild(board)
+        assert await pictures(laurels, board, GROUPS) == before
+        assert told.rows > 60
+        assert await keys_of(laurels, f"rebuild-*{board}*") == []
+
+    async def test_windows_live_as_long_as_before(self, laurels: Laurels, new_board: NewBoard):
+        board = await new_board(
+            windows=[{"period": "daily", "keep": 3}, {"period": "all_time"}], ties="member"
+        )
+        await laurels.submit(board, "ada", 1)
+        keys = await keys_of(laurels, f"*{board}*:daily:*") + await keys_of(laurels, f"*{board}*:all_time*")
+        before = {key: await laurels.valkey.command("TTL", key) for key in keys}
+        assert {ttl == -1 for ttl in before.values()} == {True, False}
+        await laurels.archived(board)
+        await forget_everything(laurels, board)
+        await laurels.rebuild(board)
+        for key, ttl in before.items():
+            assert abs(await laurels.valkey.command("TTL", key) - ttl) <= 5
+
+    async def test_an_id_from_before_does_not_count_again(
+        self, laurels: Laurels, new_board: NewBoard, clock: FixedClock
+    ):
+        board = await new_board(aggregate="sum")
+        made = (await laurels.submit(board, "ada", 5)).id
+        await laurels.submit(board, "ada", 5, id="game-1")
+        await laurels.archived(board)
+        await forget_everything(laurels, board)
+        await laurels.rebuild(board)
+        for name in ("game-1", made):
+            assert not (await laurels.submit(board, "ada", 5, id=name)).applied
+        assert (await laurels.standing(board, "ada")).score == 10
+        clock.advance(timedelta(days=3))
+        assert (await laurels.submit(board, "ada", 5, id="game-1")).applied
+
+    async def test_what_came_twice_because_of_it_counts_once(self, laurels: Laurels, new_board: NewBoard):
+        board = await new_board(aggregate="sum")
+        made = (await laurels.submit(board, "ada", 1)).id
+        await laurels.submit(board, "ada", 5, id="game-1")
+        await laurels.archived(board)
+        await forget_everything(laurels, board)
+        for name in ("game-1", made):
+            assert (await laurels.submit(board, "ada", 5, id=name)).applied
+        told = await laurels.rebuild(board)
+        assert (await laurels.standing(board, "ada")).score == 6
+        assert told.doubled == 2
+
+    async def test_submissions_that_came_since_are_kept(
+        self, laurels: Laurels, new_board: NewBoard, clock: FixedClock
+    ):
+        board = await new_board(**EVERYTHING)
+        await play(laurels, board, clock, 20)
+        await laurels.archived(board)
+        await forget_everything(laurels, board)
+        await laurels.submit(board, "zoe", 1000)
+        await laurels.rebuild(board)
+        page = await laurels.page(board, period="all_time")
+        assert page.entries[0].member == "zoe"
+        assert page.total > 5
+
+    async def test_a_fed_board_is_rebuilt_from_its_own_journal(self, laurels: Laurels, new_board: NewBoard):
+        fed = await new_board(aggregate="sum")
+        board = await new_board(aggregate="sum", feeds=[fed])
+        await laurels.submit(board, "ada", 5)
+        await laurels.archived(fed)
+        await laurels.archived(board)
+        await forget_everything(laurels, fed)
+        await forget_everything(laurels, board)
+        await laurels.rebuild(board)
+        assert (await laurels.page(fed)).total == 0
+        await laurels.rebuild(fed)
+        assert (await laurels.standing(fed, "ada")).score == 5
+
+    async def test_keys_of_templates_are_the_same_to_the_letter(self, laurels: Laurels, new_board: NewBoard):
+        name = secrets.token_hex(4)
+        keys = {"all_time": f"{name}:xp", "all_time:country": f"{name}:xp:{{group.country}}"}
+        board = await new_board(groups=[["country"]], keys=keys)
+        await laurels.submit(board, "ada", 5, groups={"country": "GB"})
+        before = await keys_of(laurels, f"{name}:xp*") + await keys_of(laurels, f"{{{name}:xp}}*")
+        assert len(before) == 2
+        await laurels.archived(board)
+        for key in before:
+            await laurels.valkey.command("DEL", key)
+        await laurels.rebuild(board)
+        after = await keys_of(laurels, f"{name}:xp*") + await keys_of(laurels, f"{{{name}:xp}}*")
+        assert sorted(after) == sorted(before)
+        assert (await laurels.page(board, group="country=GB")).entries[0].score == 5
+
+    async def test_it_tells_from_when_to_when_the_journal_goes(
+        self, laurels: Laurels, new_board: NewBoard, clock: FixedClock
+    ):
+        board = await new_board()
+        first = clock.now
+        await laurels.submit(board, "ada", 5)
+        clock.advance(timedelta(hours=1))
+        await laurels.submit(board, "bob", 6)
+        told = await laurels.rebuild(board)
+        assert (told.rows, told.windows, told.entries) == (2, 1, 2)
+        assert told.begins == datetime_of(first)
+        (stream,) = await laurels.drain.journals.of_board(BoardRef.parse(board))
+        cursors = await laurels.drain.store.cursors(stream.board_id)
+        assert told.watermark == cursors[stream.key].recorded_at
+
+    async def test_the_journal_goes_on_behind_what_is_archived(self, laurels: Laurels, new_board: NewBoard):
+        board = await new_board()
+        await laurels.submit(board, "ada", 5)
+        await laurels.archived(board)
+        (stream,) = await laurels.drain.journals.of_board(BoardRef.parse(board))
+        archived = (await laurels.drain.store.cursors(stream.board_id))[stream.key]
+        await forget_everything(laurels, board)
+        await laurels.rebuild(board)
+        assert StreamId.parse((await laurels.valkey.newest(stream.key)).encode()) >= archived
+
+
+class TestWhileSubmissionsGoOn:
+    @pytest.mark.parametrize("definition", [{"aggregate": "sum"}, {"ties": "earliest"}, {"shards": 3}])
+    async def test_none_is_lost_and_none_counts_twice(
+        self, laurels: Laurels, new_board: NewBoard, definition: dict[str, Any]
+    ):
+        windows = [{"period": "all_time"}, {"period": "rolling", "days": 2}]
+        board = await new_board(windows=windows, groups=[["country"]], **{"aggregate": "sum", **definition})
+        totals: dict[str, int] = {}
+        is_over = asyncio.Event()
+
+        async def submit(seed: int) -> None:
+            chosen = random.Random(seed)  # noqa: S311  # data, not secrets
+            while not is_over.is_set():
+                member, score = f"m{chosen.randrange(30)}", chosen.randrange(1, 9)
+                await laurels.submit(board, member, score, groups={"country": chosen.choice("ab")})
+                totals[member] = totals.get(member, 0) + score
+
+        submitters = [asyncio.create_task(submit(seed)) for seed in range(4)]
+        try:
+            for _ in range(3):
+                await laurels.rebuild(board)
+                assert (await laurels.verify(board)).differences == []
+        finally:
+            is_over.set()
+            await asyncio.gather(*submitters)
+        for period in ("all_time", "rolling_2d"):
+            page = await laurels.page(board, period=period, limit=1000)
+            assert {entry.member: entry.score for entry in page.entries} == totals
+        parts = [await laurels.page(board, group=f"country={country}", limit=100) for country in "ab"]
+        assert sum(int(entry.score) for page in parts for entry in page.entries) == sum(totals.values())
+
+
+class TestWhatCannotBe:
+    async def test_a_board_without_a_journal_is_refused(self, laurels: Laurels, new_board: NewBoard):
+        board = await new_board(archive={"journal": False})
+        with pytest.raises(Conflict, match="keeps no journal"):
+            await laurels.rebuild(board)
+
+    async def test_entries_that_the_journal_does_not_tell_of_are_not_given_up_unasked(
+        self, laurels: Laurels, new_board: NewBoard
+    ):
+        board = await new_board(archive={"journal": False})
+        await laurels.submit(board, "old", 7)
+        await laurels.define(board, {})
+        await laurels.submit(board, "new", 5)
+        with pytest.raises(Conflict, match="holds 1 entries in all_time that its journal does not tell of"):
+            await laurels.rebuild(board)
+        assert (await laurels.page(board)).total == 2
+        assert (await laurels.submit(board, "new", 6)).applied, "writers wait no longer"
+        await laurels.rebuild(board, force=True)
+        assert [entry.member for entry in (await laurels.page(board)).entries] == ["new"]
+
+    async def test_who_is_interrupted_has_changed_nothing(
+        self, laurels: Laurels, new_board: NewBoard, clock: FixedClock
+    ):
+        board = await new_board(**EVERYTHING)
+        await play(laurels, board, clock, 30)
+        before = await pictures(laurels, board, GROUPS)
+
+        def interrupt(_done: int, _of: int) -> None:
+            rebuilding.cancel()
+
+        rebuilding = asyncio.create_task(laurels.rebuild(board, interrupt))
+        with pytest.raises(asyncio.CancelledError):
+            await rebuilding
+        assert await pictures(laurels, board, GROUPS) == before
+        for key in await keys_of(laurels, f"rebuild-*{board}*"):
+            assert await laurels.valkey.command("TTL", key) > 0
+        await laurels.rebuild(board)
+        assert await pictures(laurels, board, GROUPS) == before
+
+
+class TestVerify:
+    async def test_tells_every_difference_and_changes_nothing(self, laurels: Laurels, new_board: NewBoard):
+        board = await new_board(groups=[["country"]])
+        for member in ("ada", "bob", "eve"):
+            await laurels.submit(board, member, 5, groups={"country": "GB"}, metadata={"who": member})
+        assert (await laurels.verify(board)).differences == []
+        (key,) = await keys_of(laurels, f"*{board}*:all_time")
+        await laurels.valkey.command("ZADD", key, 6, "ada")
+        await laurels.valkey.command("ZADD", key, 1, "zoe")
+        await laurels.valkey.command("ZREM", key, "bob")
+        await laurels.valkey.command("HDEL", f"{key}|metadata", "eve")
+        told = await laurels.verify(board)
+        assert sorted(told.differences) == [
+            "all_time: ada: has 6, by the journal 5",
+            "all_time: bob: is in the journal alone",
+            "all_time: eve: has other metadata",
+            "all_time: zoe: is not in the journal",
+        ]
+        assert told.different == 4
+        assert (await laurels.standing(board, "ada")).score == 6
+        await laurels.rebuild(board)
+        assert (await laurels.verify(board)).differences == []
+
+
+class TestAFence:
+    async def test_that_nobody_takes_down_lapses(self, laurels: Laurels, new_board: NewBoard):
+        board = await new_board()
+        compiled = await laurels._catalog.board(BoardRef.parse(board))  # pyright: ignore[reportPrivateUsage]  # its keys
+        keys = compiled.keys.of_board(0, "board"), compiled.keys.of_board(0, "journal")
+        await functions.fence(laurels.valkey, keys, compiled.version, Fence("gone", 300))
+        waiting = asyncio.create_task(laurels.submit(board, "ada", 5))
+        with pytest.raises(functions.FenceLapsed):
+            await functions.switch(laurels.valkey, keys[:1], ("other", 300), ())
+        assert not waiting.done()
+        assert (await waiting).applied
+        with pytest.raises(functions.FenceLapsed):
+            await functions.switch(laurels.valkey, keys[:1], ("gone", 300), ())

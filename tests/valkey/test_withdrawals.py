@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from laurels.valkey import client
+from laurels.valkey.client import Valkey
+from laurels.valkey.withdrawals import Withdrawals
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable
+
+DEADLINE_SECONDS = 10
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(DEADLINE_SECONDS):
+        while not holds():  # noqa: ASYNC110  # what is waited for is Valkey's, and has no event
+            await asyncio.sleep(0.005)
+
+
+async def primaries(withdrawals: Withdrawals) -> list[Any]:
+    """Its nodes, to be asked one by one."""
+    return await withdrawals._valkey._primaries()  # pyright: ignore[reportPrivateUsage]  # nobody else asks them
+
+
+@pytest.fixture(params=["own_valkey_url", "own_cluster_url"])
+async def two(request: pytest.FixtureRequest) -> AsyncGenerator[tuple[Withdrawals, Withdrawals]]:
+    """Two processes, as far as Valkey can tell; on one node, and on a cluster."""
+    url: str = request.getfixturevalue(request.param)
+    valkeys = Valkey(url), Valkey(url)
+    one, other = (Withdrawals(valkey) for valkey in valkeys)
+    yield one, other
+    for withdrawals, valkey in zip((one, other), valkeys, strict=True):
+        await withdrawals.close()
+        await valkey.close()
+
+
+async def test_every_process_that_listens_hears_of_a_withdrawal(two: tuple[Withdrawals, Withdrawals]):
+    one, other = two
+    heard: list[str] = []
+    one.tell(heard.append)
+    assert not one.is_heard
+    async with asyncio.timeout(DEADLINE_SECONDS):
+        await one.heard()
+    await other.announce("key:1")
+    await other.announce("key:é")
+    await until(lambda: len(heard) == 2)
+    assert heard == ["key:1", "key:é"]
+    assert (one.count, one.gaps) == (2, 1)
+
+
+async def test_the_process_that_withdraws_hears_it_before_it_goes_on(two: tuple[Withdrawals, Withdrawals]):
+    one, _ = two
+    heard: list[str] = []
+    one.tell(heard.append)
+    await one.announce("key:1")
+    assert heard == ["key:1"]
+
+
+async def test_who_was_cut_off_knows_that_it_may_have_missed_something(
+    two: tuple[Withdrawals, Withdrawals],
+):
+    one, other = two
+    heard: list[str] = []
+    one.tell(heard.append)
+    async with asyncio.timeout(DEADLINE_SECONDS):
+        await one.heard()
+    for node in await primaries(other):
+        await node.execute_command("CLIENT", "KILL", "TYPE", "pubsub")
+    await until(lambda: not one.is_heard)
+    await until(lambda: one.is_heard)
+    assert one.gaps == 2
+    await other.announce("key:2")
+    await until(lambda: heard == ["key:2"])
+
+
+async def test_a_silent_channel_is_asked_whether_it_is_still_there(
+    two: tuple[Withdrawals, Withdrawals], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(client, "SILENCE_SECONDS", 0.1)
+    one, other = two
+
+    async def pings() -> int:
+        found = 0
+        for node in await primaries(other):
+            stats = await node.execute_command("INFO", "commandstats")
+            found += stats.get("cmdstat_ping", {}).get("calls", 0)
+        return found
+
+    before = await pings()
+    async with asyncio.timeout(DEADLINE_SECONDS):
+        await one.heard()
+        while await pings() < before + 3:
+            pass
+    assert (one.is_heard, one.gaps) == (True, 1)
+    for node in await primaries(other):
+        await node.execute_command("CLIENT", "PAUSE", 1000, "ALL")
+    await until(lambda: not one.is_heard)
+    await until(lambda: one.is_heard)
+    assert one.gaps > 1
+
+
+async def test_a_valkey_that_does_not_answer_keeps_nobody_from_withdrawing():
+    valkey = Valkey("redis://127.0.0.1:1")
+    withdrawals = Withdrawals(valkey)
+    heard: list[str] = []
+    withdrawals.tell(heard.append)
+    withdrawals.listen()
+    await withdrawals.announce("key:1")
+    assert heard == ["key:1"]
+    assert not withdrawals.is_heard
+    await withdrawals.close()
+    await valkey.close()

@@ -1,0 +1,69 @@
+"""Single Valkey servers on loopback, from the bundled binary, with the options that a test wants."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import redis
+
+from laurels.embedded import binaries
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+Client = Any  # redis-py types its client only in part
+DEADLINE_SECONDS = 30
+
+
+@dataclass(frozen=True)
+class Server:
+    url: str
+    socket: str
+    process: subprocess.Popen[bytes]
+    client: Client
+
+
+@contextmanager
+def running_valkey(**options: str) -> Generator[Server]:
+    """A server of its own, ready; `appendfsync="always"` is an option `appendfsync always`."""
+    folder = Path(tempfile.mkdtemp(prefix="laurels-valkey-"))
+    address = str(folder / "socket")
+    given = {
+        "port": "0",
+        "unixsocket": address,
+        "save": "",
+        "dir": str(folder),
+        "logfile": str(folder / "log"),
+    }
+    given |= {name.replace("_", "-"): value for name, value in options.items()}
+    words = [word for name, value in given.items() for word in (f"--{name}", value)]
+    process = subprocess.Popen([str(binaries.in_wheels().valkey_server), *words])
+    untyped: Any = redis.Redis
+    client: Client = untyped(unix_socket_path=address)
+    try:
+        wait_until(client.ping)
+        yield Server(f"unix://{address}", address, process, client)
+    finally:
+        client.close()
+        process.kill()
+        process.wait()
+        shutil.rmtree(folder)
+
+
+def wait_until(holds: Callable[[], object]) -> None:
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while True:
+        try:
+            if holds():
+                return
+        except redis.ConnectionError:  # also while it loads
+            pass
+        assert time.monotonic() < deadline, "the condition did not come true in time"
+        time.sleep(0.01)
