@@ -10,6 +10,8 @@
 PYTHON ?= python3
 ARGS ?=
 NAME ?= framedle
+# How many processes share the tests; each starts servers of its own.
+TEST_PROCESSES ?= 2
 # Operations of the oracle's soak.
 ORACLE_OPERATIONS ?= 1000000
 CRASH_ROUNDS ?= 50
@@ -39,7 +41,7 @@ run: $(VENV)/.run ## start Laurels with a demo project on http://127.0.0.1:8000;
 
 .PHONY: test
 test: $(VENV)/.test ## run the tests, on a real Valkey and PostgreSQL that they start themselves
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile $(ARGS)
 
 .PHONY: check
 check: $(VENV)/.dev ## check format, lint and types; change nothing

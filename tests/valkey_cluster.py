@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 import subprocess
@@ -75,7 +76,8 @@ def _start(folder: Path, port: int) -> subprocess.Popen[bytes]:
 def _free_ports(count: int) -> list[int]:
     """Ports below 55535, so that the cluster bus (port + 10000) fits too."""
     ports: list[int] = []
-    for port in range(21_000, 55_000, 7):
+    # From another place in each process: two that look at once must not find the same.
+    for port in range(21_000 + os.getpid() % 1000 * 30, 55_000, 7):
         with socket.socket() as one, socket.socket() as bus:
             try:
                 one.bind(("127.0.0.1", port))

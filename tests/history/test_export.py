@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -57,6 +58,9 @@ async def pages(laurels: Laurels, board: str) -> list[Any]:
 
 
 async def forget_everything(laurels: Laurels, board: str) -> None:
+    # Tomorrow's windows are completed in the background; what that wrote meanwhile would stay behind.
+    under_way = laurels._rolling._under_way  # pyright: ignore[reportPrivateUsage]  # nobody else waits for it
+    await asyncio.gather(*under_way.values(), return_exceptions=True)
     for node in await laurels.valkey._primaries():  # pyright: ignore[reportPrivateUsage]  # every key there is
         for key in await node.execute_command("KEYS", f"*{BoardRef.parse(board)}*"):
             await node.execute_command("DEL", key)

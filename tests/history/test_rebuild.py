@@ -41,6 +41,9 @@ EVERYTHING: dict[str, Any] = {
 
 async def forget_everything(laurels: Laurels, board: str) -> None:
     """What FLUSHALL does, to one board: every key that it has is gone."""
+    # Tomorrow's windows are completed in the background; what that wrote meanwhile would stay behind.
+    under_way = laurels._rolling._under_way  # pyright: ignore[reportPrivateUsage]  # nobody else waits for it
+    await asyncio.gather(*under_way.values(), return_exceptions=True)
     name = BoardRef.parse(board)
     for key in await keys_of(laurels, f"*{name}*"):
         await laurels.valkey.command("DEL", key)
