@@ -68,7 +68,7 @@ async def pictures(laurels: Laurels, board: str, groups: tuple[str | None, ...] 
 
 
 async def play(laurels: Laurels, board: str, clock: FixedClock, rounds: int = 60) -> None:
-    chosen = random.Random(board)  # noqa: S311  # data, not secrets
+    chosen = random.Random(rounds)  # noqa: S311  # data, not secrets
     for number in range(rounds):
         member = f"m{chosen.randrange(12)}"
         groups = chosen.choice(
