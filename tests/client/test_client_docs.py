@@ -24,16 +24,23 @@ PAGE = Path(__file__).parents[2] / "docs" / "client.md"
 EXAMPLE = re.compile(r"^```python\n(.*?)^```$(?:\n+```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
 
 
-def test_the_examples_of_the_page_print_what_it_says(served: Served, capsys: pytest.CaptureFixture[str]):
+def test_the_examples_of_the_page_print_what_it_says(
+    served: Served, project: str, capsys: pytest.CaptureFixture[str]
+):
     examples = EXAMPLE.findall(PAGE.read_text())
     assert len(examples) > 4
+    here = {"http://127.0.0.1:8000": served.address, "lk_…": served.key, "my-game": project}
     names: dict[str, Any] = {}
-    for number, (code, printed) in enumerate(examples):
-        here = code.replace("http://127.0.0.1:8000", served.address).replace("lk_…", served.key)
-        exec(compile(here, f"client.md, example {number}", "exec"), names)  # noqa: S102  # it is ours
-        assert capsys.readouterr().out == printed
-    names["client"].close()
-    names["nobody"].close()
+    try:
+        for number, (code, printed) in enumerate(examples):
+            for written, meant in here.items():
+                code = code.replace(written, meant)  # noqa: PLW2901  # the same example, at this server
+            exec(compile(code, f"client.md, example {number}", "exec"), names)  # noqa: S102  # it is ours
+            assert capsys.readouterr().out == printed
+    finally:
+        for name in ("client", "nobody"):
+            if name in names:
+                names[name].close()
 
 
 @pytest.mark.parametrize("module", [laurels.client, events, retries], ids=lambda module: module.__name__)
