@@ -322,6 +322,27 @@ class TestCompleting:
         assert engine.page(crowded, limit=1).total == self.MEMBERS
 
     @on_node
+    def test_who_leaves_while_it_is_completed_is_not_in_it(
+        self, engine: Laurels, other_engine: Laurels, crowded: str, monkeypatch: pytest.MonkeyPatch
+    ):
+        remove = functions.remove
+        totals: list[int] = []
+
+        async def after_another_completed(*words: Any) -> int:  # noqa: ANN401  # passed on
+            if not totals:
+                page = await asyncio.to_thread(other_engine.page, crowded, limit=1, group="c=x")
+                totals.append(page.total)
+            return await remove(*words)
+
+        monkeypatch.setattr(functions, "remove", after_another_completed)
+        assert engine.remove(crowded, "m7")
+        assert totals == [self.MEMBERS]
+        for group in (None, "c=x"):
+            assert engine.page(crowded, limit=1, group=group).total == self.MEMBERS - 1
+            with pytest.raises(NotFound):
+                engine.standing(crowded, "m7", group=group)
+
+    @on_node
     def test_tomorrow_is_complete_before_it_begins(
         self, engine: Laurels, new_board: NewBoard, clock: FixedClock, raw: RawValkey
     ):

@@ -181,16 +181,22 @@ class Retention:
         header.durable = int(durability != "fast")
         entry = remove_entry(secrets.token_urlsafe(16), self._clock(), board.version, member)
         header.rated = int(board.is_rated)
-        addresses = [address async for address in self.addresses(board, shard)]
-        found = 0
-        for first in range(0, max(len(addresses), header.rated), WINDOWS_A_CALL):
+        found, done, addresses = 0, set[Address](), await self.days_first(board, shard)
+        while addresses or header.rated:
             keys = [board.keys.of_board(shard, "board"), board.keys.of_board(shard, "journal")]
             if header.rated:
                 keys.append(board.keys.of_board(shard, "ratings"))
-            for address in addresses[first : first + WINDOWS_A_CALL]:
+            for address in addresses[:WINDOWS_A_CALL]:
                 keys += board.keys.parts(board.window_key(shard, address), metadata=True)
             found += await functions.remove(self._valkey, keys, header, (entry, member), durability)
-            header.journal = 0
+            header.journal = header.rated = 0
+            done |= {*addresses[:WINDOWS_A_CALL]}
+            addresses = addresses[WINDOWS_A_CALL:] or [
+                # A window that was being completed meanwhile may have taken the member from its days.
+                address
+                for address in await self.days_first(board, shard)
+                if address not in done
+            ]
         return found > 0
 
     async def _unlink_board(self, board: Board, shard: int) -> None:
@@ -240,6 +246,12 @@ class Retention:
                     continue
                 if target_at(board, address):
                     yield address
+
+    async def days_first(self, board: Board, shard: int) -> list[Address]:
+        """The same; rolling windows come last, for they are made of the others."""
+        rolling = {pane.label for pane in board.panes(board.definition.timezone) if pane.how == "fold"}
+        found = [address async for address in self.addresses(board, shard)]
+        return sorted(found, key=lambda address: address.label in rolling)
 
     async def _tokens(self, board: Board, shard: int) -> list[str]:
         key = board.keys.of_board(shard, "windows")

@@ -113,23 +113,29 @@ class Eraser:
         """Out of the windows that go on; under another name in the others. In how many it was."""
         now = self.clock()
         shape = shape_of(board.ordering, dense=board.definition.dense, metadata=True)
-        leaving: list[Address] = []
-        staying: list[Address] = []
-        async for address in self.retention.addresses(board, shard):
-            target = target_at(board, address)
-            if target:
-                (leaving if goes_when_erased(board, target, now) else staying).append(address)
-        found = 0
         reading = ReadHeader(shape, board.version)
-        for keys in _calls(board, shard, staying, ("board",)):
-            found += await functions.rename(self.valkey, keys, reading, member, named)
         journaled = 1 if board.definition.archive.journal else 2
         header = RemoveHeader(shape, board.version, journaled, rated=int(board.is_rated))
         names = ("board", "journal", *(("ratings",) if board.is_rated else ()))
         entry = erase_entry(secrets.token_urlsafe(16), now, board.version, named)
-        for keys in _calls(board, shard, leaving, names) or [_named(board, shard, names)]:
-            found += await functions.remove(self.valkey, keys, header, (entry, member))
-            header.journal = 0
+        found = 0
+        done: set[Address] = set()
+        addresses = await self.retention.days_first(board, shard)
+        while addresses or header.journal:
+            leaving: list[Address] = []
+            staying: list[Address] = []
+            for address in addresses:
+                if target := target_at(board, address):
+                    (leaving if goes_when_erased(board, target, now) else staying).append(address)
+            for keys in _calls(board, shard, staying, ("board",)):
+                found += await functions.rename(self.valkey, keys, reading, member, named)
+            for keys in _calls(board, shard, leaving, names) or [_named(board, shard, names)]:
+                found += await functions.remove(self.valkey, keys, header, (entry, member))
+                header.journal = 0
+            # A window that was being completed meanwhile may have taken the member from its days.
+            done |= {*addresses}
+            listed = await self.retention.days_first(board, shard)
+            addresses = [address for address in listed if address not in done]
         return found
 
     async def _forget(self, board: Board, shard: int, member: bytes, ids: list[bytes]) -> None:
