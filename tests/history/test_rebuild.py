@@ -5,7 +5,11 @@ from __future__ import annotations
 import asyncio
 import random
 import secrets
+import signal
+import sys
+from asyncio.subprocess import PIPE
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,9 +25,12 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from laurels.clock import FixedClock
+    from laurels.embedded import Endpoints
     from laurels.laurels import Laurels
 
     NewBoard = Callable[..., Awaitable[str]]
+
+KILLED = str(Path(__file__).parent / "killed_rebuild.py")
 
 EVERYTHING: dict[str, Any] = {
     "windows": [
@@ -284,6 +291,41 @@ class TestWhatCannotBe:
         assert await pictures(laurels, board, GROUPS) == before
         for key in await keys_of(laurels, f"rebuild-*{board}*"):
             assert await laurels.valkey.command("TTL", key) > 0
+        await laurels.rebuild(board)
+        assert await pictures(laurels, board, GROUPS) == before
+
+    @pytest.mark.parametrize("laurels", ["node"], indirect=True)
+    async def test_whoever_is_killed_leaves_the_board_as_it_was_or_as_it_should_be(
+        self, laurels: Laurels, endpoints: Endpoints, new_board: NewBoard, clock: FixedClock
+    ):
+        board = await new_board(**EVERYTHING)
+        await play(laurels, board, clock, 30)
+        before = await pictures(laurels, board, GROUPS)
+        rebuild = (
+            sys.executable,
+            KILLED,
+            endpoints.valkey_url,
+            endpoints.postgres_url,
+            board,
+            str(clock.now),
+        )
+
+        async def run(commands: int) -> tuple[int | None, bytes]:
+            process = await asyncio.create_subprocess_exec(*rebuild, str(commands), stdout=PIPE)
+            told, _ = await process.communicate()
+            return process.returncode, told
+
+        plenty = 100_000
+        status, left = await run(plenty)
+        assert status == 0
+        needed = plenty - int(left)
+        deaths = 0
+        for commands in (needed // 3, needed - 8, needed - 4):
+            status, _ = await run(commands)
+            deaths += status == -signal.SIGKILL
+            assert await pictures(laurels, board, GROUPS) == before, f"killed after {commands} commands"
+            assert (await laurels.submit(board, "m1", -1)).applied is False, "writers wait no longer"
+        assert deaths > 1
         await laurels.rebuild(board)
         assert await pictures(laurels, board, GROUPS) == before
 
