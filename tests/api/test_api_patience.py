@@ -15,8 +15,14 @@ async def test_what_takes_too_long_is_ended():
 
 async def test_what_comes_in_time_is_left_alone():
     for _ in range(3):
-        with Patience(0.02):
+        with Patience(60):
             await asyncio.sleep(0.01)
+
+
+async def test_what_came_in_time_is_not_ended_later():
+    with Patience(0.01):
+        pass
+    await asyncio.sleep(0.03)
 
 
 async def test_a_cancellation_from_elsewhere_stays_one():

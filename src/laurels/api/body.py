@@ -81,8 +81,11 @@ async def read_raw(request: Request, limit: int = BODY_BYTES) -> bytes:
     """The whole body as it was sent."""
     _check_declared(request, limit)
     piece, more = await _next_piece(request)
-    pieces = [piece]
     total = len(piece)
+    if not more:
+        _check_total(total, limit)
+        return piece
+    pieces = [piece]
     while more and total <= limit:
         piece, more = await _next_piece(request)
         pieces.append(piece)

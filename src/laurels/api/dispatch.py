@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 # What is the same in the paths of all of them; then what tells them apart.
 _SHAPE: Final = re.compile(r"(/v1/projects/[^/]+/boards/[^/]+)(/.*)", re.DOTALL)
 
+# Paths that are found without looking: those of boards, of a service with very many.
+MOST_REMEMBERED: Final = 10_000
+LONGEST_REMEMBERED: Final = 200
+
+_Found = tuple["Operation", "ThinRoute", dict[str, str]]
+
 
 class Dispatch:
     def __init__(self, operations: Iterable[Operation], app: ASGIApp, rest: ASGIApp) -> None:
@@ -28,6 +34,7 @@ class Dispatch:
         self._rest = rest
         self._fixed: dict[tuple[str, str], tuple[Operation, ThinRoute]] = {}
         self._others: list[tuple[Operation, ThinRoute]] = []
+        self._found: dict[tuple[str, str], _Found] = {}
         for operation in operations:
             found = operation, operation.route()
             if "{" in operation.path:
@@ -36,15 +43,20 @@ class Dispatch:
                 self._fixed[operation.method, operation.path] = found
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        found = self._find(scope["method"], scope["path"])
+        asked = scope["method"], scope["path"]
+        found = self._found.get(asked) or self._find(*asked)
         if found is None:
             await self._rest(scope, receive, send)
             return
         operation, route, parameters = found
-        scope["app"], scope["route"], scope["path_params"] = self._app, route, parameters
+        if len(asked[1]) <= LONGEST_REMEMBERED:
+            if len(self._found) >= MOST_REMEMBERED:
+                self._found.clear()
+            self._found[asked] = found
+        scope["app"], scope["route"], scope["path_params"] = self._app, route, parameters.copy()
         await operation(scope, receive, send)
 
-    def _find(self, method: str, path: str) -> tuple[Operation, ThinRoute, dict[str, str]] | None:
+    def _find(self, method: str, path: str) -> _Found | None:
         shape = _SHAPE.fullmatch(path)
         if shape is None:
             return None

@@ -34,8 +34,8 @@ Endpoint = Callable[[Call, Parameters], Awaitable[Response]]
 class ThinHeaders(Headers):
     """Found by their names, not by looking through them all each time; as ASGI has them, in small letters."""
 
-    def __init__(self, raw: list[tuple[bytes, bytes]]) -> None:
-        super().__init__(raw=raw)
+    def __init__(self, raw: list[tuple[bytes, bytes]]) -> None:  # pyright: ignore[reportMissingSuperCall]  # which only keeps them
+        self._list = raw
         self._first = dict(reversed(raw))
 
     def __getitem__(self, key: str) -> str:
@@ -44,11 +44,22 @@ class ThinHeaders(Headers):
     def __contains__(self, key: object) -> bool:
         return isinstance(key, str) and key.lower().encode("latin-1") in self._first
 
+    def get(self, key: str, default: Any = None) -> Any:  # noqa: ANN401  # as Mapping has it
+        found = self._first.get(key.lower().encode("latin-1"))
+        return default if found is None else found.decode("latin-1")
+
+    def getlist(self, key: str) -> list[str]:
+        return super().getlist(key) if key in self else []
+
 
 class ThinRequest(Request):
     def __init__(self, scope: AsgiScope, receive: Receive) -> None:
         super().__init__(scope, receive)
-        self._headers = ThinHeaders(scope["headers"])
+        self._thin_headers = ThinHeaders(scope["headers"])
+
+    @property
+    def headers(self) -> Headers:
+        return self._thin_headers
 
 
 class ThinRoute(Route):

@@ -27,7 +27,7 @@ class Patience:
 
     def __enter__(self) -> Self:
         loop = asyncio.get_running_loop()
-        task = asyncio.current_task()
+        task = asyncio.current_task(loop)
         assert task is not None  # noqa: S101  # there is one wherever something is awaited
         self._task = task
         until = _until[task] = loop.time() + self._seconds
