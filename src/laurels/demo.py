@@ -1,4 +1,6 @@
-"""A project to look at: `demo/arcade`, some thousand players of a week. Invented, and the same each time."""
+"""Something to look at: `demo/arcade`, some thousand players of a week; and campuses, with what people do on
+them. Invented, and the same each time.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,8 @@ import random
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from laurels.activity.pour import populate, pour
+from laurels.activity.simulator import World, expected_events, simulate
 from laurels.boards.submission import Submission
 from laurels.errors import NotFound
 from laurels.moments import datetime_of
@@ -13,6 +17,7 @@ from laurels.moments import datetime_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from laurels.activity.simulator import Plan
     from laurels.laurels import Laurels
     from laurels.moments import Moment
 
@@ -69,6 +74,24 @@ async def fill(
         await laurels.submit_many(BOARD, submissions[start : start + CHUNK])
     progress(len(submissions), len(submissions))
     return len(submissions)
+
+
+async def play_campuses(
+    laurels: Laurels, plan: Plan, seed: int, progress: Callable[[int, int], None] = lambda _done, _of: None
+) -> tuple[World, int]:
+    """Everything that people of such campuses do up to now goes into the streams, and on into counters and
+    boards; who they are, and how many events there were.
+    """
+    chance = random.Random(seed)  # noqa: S311  # the same people each time, not secrets
+    world = World(plan, chance)
+    await populate(laurels.activity.store, world)
+    of = expected_events(plan)
+    events = simulate(world, plan, laurels.clock(), chance)
+    added = await pour(laurels.valkey, events, lambda done: progress(min(done, of), of))
+    await laurels.activity.accrual.run_once()
+    while await laurels.activity.rescorer.run_once():
+        pass
+    return world, added
 
 
 async def holds_entries(laurels: Laurels) -> bool:

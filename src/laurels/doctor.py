@@ -39,6 +39,10 @@ if TYPE_CHECKING:
     from laurels.settings import Settings
     from laurels.valkey.messages import Durability
 
+    _OfValkey = Callable[[Valkey], Awaitable[list["Finding"]]]
+    _OfArchive = Callable[[Archive], Awaitable[list["Finding"]]]
+    _OfBoth = Callable[[Valkey, Archive], Awaitable[list["Finding"]]]
+
 Status = Literal["ok", "warning", "wrong"]
 
 OLDEST_PYTHON: Final = (3, 11)
@@ -104,18 +108,53 @@ async def examine(
             await asyncio.to_thread(servers.stop)
 
 
+async def examine_open(valkey: Valkey, archive: Archive, settings: Settings) -> list[Finding]:
+    """The same of a process that runs: by the connections that it has."""
+    found = await _examine(
+        lambda look: look(valkey), lambda look: look(archive), lambda look: look(valkey, archive), settings
+    )
+    return [judge_python(sys.version_info[:3]), *found]
+
+
 async def _examine_stores(valkey_url: str, postgres_url: str, settings: Settings) -> list[Finding]:
-    postgres = await _attempt("PostgreSQL", "LAURELS_POSTGRES_URL", lambda: _examine_postgres(postgres_url))
+    async def with_valkey(look: _OfValkey) -> list[Finding]:
+        valkey = Valkey(valkey_url)
+        try:
+            return await look(valkey)
+        finally:
+            await valkey.close()
+
+    async def with_archive(look: _OfArchive) -> list[Finding]:
+        async with open_archive(postgres_url) as archive:
+            return await look(archive)
+
+    async def with_both(look: _OfBoth) -> list[Finding]:
+        return await with_archive(lambda archive: with_valkey(lambda valkey: look(valkey, archive)))
+
+    return await _examine(with_valkey, with_archive, with_both, settings)
+
+
+async def _examine(
+    with_valkey: Callable[[_OfValkey], Awaitable[list[Finding]]],
+    with_archive: Callable[[_OfArchive], Awaitable[list[Finding]]],
+    with_both: Callable[[_OfBoth], Awaitable[list[Finding]]],
+    settings: Settings,
+) -> list[Finding]:
+    postgres = await _attempt("PostgreSQL", "LAURELS_POSTGRES_URL", lambda: with_archive(_examine_postgres))
     is_new = any(finding.name == "schema" and finding.status == "warning" for finding in postgres)
     valkey = await _attempt(
-        "Valkey", "LAURELS_VALKEY_URL", lambda: _examine_valkey(valkey_url, settings, is_new=is_new)
+        "Valkey",
+        "LAURELS_VALKEY_URL",
+        lambda: with_valkey(lambda valkey: _examine_valkey(valkey, settings, is_new=is_new)),
     )
     findings = [*valkey, *postgres]
     if any(finding.name == "schema" and finding.status == "ok" for finding in postgres):
         findings += await _attempt(
             "journal",
             "LAURELS_VALKEY_URL",
-            lambda: _examine_journal(valkey_url, postgres_url, settings.journal_alarm_bytes),
+            lambda: with_both(
+                lambda valkey, archive: _examine_journal(valkey, archive, settings.journal_alarm_bytes)
+            ),
         )
     return findings
 
@@ -128,49 +167,39 @@ async def _attempt(name: str, setting: str, look: Callable[[], Awaitable[list[Fi
         return [Finding(name, "wrong", masked(error.detail).splitlines()[0], fix)]
 
 
-async def _examine_journal(valkey_url: str, postgres_url: str, alarm_bytes: int) -> list[Finding]:
-    valkey = Valkey(valkey_url)
-    try:
-        async with open_archive(postgres_url) as archive:
-            return [judge_journal(await Journals(valkey, BoardStore(archive)).backlog(), alarm_bytes)]
-    finally:
-        await valkey.close()
+async def _examine_journal(valkey: Valkey, archive: Archive, alarm_bytes: int) -> list[Finding]:
+    return [judge_journal(await Journals(valkey, BoardStore(archive)).backlog(), alarm_bytes)]
 
 
-async def _examine_valkey(url: str, settings: Settings, *, is_new: bool) -> list[Finding]:
-    valkey = Valkey(url)
-    try:
-        skew = await _skew(lambda: _valkey_time(valkey))
-        persistence = await valkey.info("persistence")
-        fsync = await _configured(valkey, "appendfsync")
-        return [
-            judge_valkey_version(await valkey.info("server")),
-            judge_persistence(persistence, fsync),
-            judge_durability(
-                settings.durability, await lacking(valkey, settings.durability, settings.replicas), fsync
-            ),
-            judge_memory(await valkey.info("memory")),
-            judge_functions(are_current=await valkey.functions_are_current(), is_new=is_new),
-            judge_skew("Valkey's clock", skew),
-        ]
-    finally:
-        await valkey.close()
+async def _examine_valkey(valkey: Valkey, settings: Settings, *, is_new: bool) -> list[Finding]:
+    skew = await _skew(lambda: _valkey_time(valkey))
+    persistence = await valkey.info("persistence")
+    fsync = await _configured(valkey, "appendfsync")
+    return [
+        judge_valkey_version(await valkey.info("server")),
+        judge_persistence(persistence, fsync),
+        judge_durability(
+            settings.durability, await lacking(valkey, settings.durability, settings.replicas), fsync
+        ),
+        judge_memory(await valkey.info("memory")),
+        judge_functions(are_current=await valkey.functions_are_current(), is_new=is_new),
+        judge_skew("Valkey's clock", skew),
+    ]
 
 
-async def _examine_postgres(url: str) -> list[Finding]:
-    async with open_archive(url) as archive:
-        async with archive.reading() as connection:
-            version = (await connection.execute(text("SHOW server_version_num"))).scalar_one()
-        skew = await _skew(lambda: _postgres_time(archive))
-        revision = await current_revision(archive)
-        states = await JobStore(archive).states() if revision == expected_revision() else {}
-        now = datetime.now(UTC)
-        return [
-            judge_postgres_version(int(version)),
-            judge_schema(revision, expected_revision()),
-            judge_skew("PostgreSQL's clock", skew),
-            *(judge_job(state, now) for state in states.values()),
-        ]
+async def _examine_postgres(archive: Archive) -> list[Finding]:
+    async with archive.reading() as connection:
+        version = (await connection.execute(text("SHOW server_version_num"))).scalar_one()
+    skew = await _skew(lambda: _postgres_time(archive))
+    revision = await current_revision(archive)
+    states = await JobStore(archive).states() if revision == expected_revision() else {}
+    now = datetime.now(UTC)
+    return [
+        judge_postgres_version(int(version)),
+        judge_schema(revision, expected_revision()),
+        judge_skew("PostgreSQL's clock", skew),
+        *(judge_job(state, now) for state in states.values()),
+    ]
 
 
 async def _configured(valkey: Valkey, name: str) -> str | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 from msgspec import UNSET, UnsetType
 
 from laurels import embedded
+from laurels.activity.flow import Activity
 from laurels.archive.boards import BoardStore
 from laurels.archive.engine import open_archive
 from laurels.archive.keys import KeyStore
@@ -33,12 +34,13 @@ from laurels.history.drain import Drain
 from laurels.history.erase import Eraser
 from laurels.history.export import Transfer
 from laurels.history.keeping import Keeping
+from laurels.history.oversight import Oversight
 from laurels.history.past import Past
 from laurels.history.rebuild import Rebuilder
 from laurels.history.recount import Recount
 from laurels.history.snapshots import Archivist
 from laurels.history.upkeep import Upkeep
-from laurels.jobs.agenda import AGENDA
+from laurels.jobs.agenda import AGENDA, LOOPS
 from laurels.jobs.overview import Overview
 from laurels.jobs.runner import Runner
 from laurels.ratings.match import Match
@@ -59,6 +61,7 @@ if TYPE_CHECKING:
     from laurels.boards.definition import StoredBoard
     from laurels.boards.live import Update
     from laurels.boards.ordering import Score
+    from laurels.boards.preview import Preview
     from laurels.boards.ranks import Start
     from laurels.boards.submission import BatchResult, Submitted
     from laurels.clock import Clock
@@ -237,9 +240,12 @@ class Laurels(Keeping):
             self.valkey, self._catalog, self._definer, self._retention, self._rolling, self.clock
         )
         self.eraser = Eraser(self.valkey, *over_all)
+        self.oversight = Oversight(self.valkey, self.archive, self.drain.journals)
+        boards = (self._catalog, self._definer, self._submitter)
+        self.activity = Activity(self.valkey, self.archive, boards, self._reader, self.clock)
         self._overview = Overview(self.archive, AGENDA, self.clock)
         if self._servers is not None if self._jobs is None else self._jobs:
-            self._working = asyncio.create_task(Runner(self, AGENDA).run(asyncio.Event()))
+            self._working = asyncio.create_task(Runner(self, AGENDA, LOOPS).run(asyncio.Event()))
 
     async def _require_durability(self) -> None:
         wanted = self.settings.durability
@@ -286,6 +292,13 @@ class Laurels(Keeping):
             definition = parse_definition(dict(definition or {}))
         check_available(definition.rating)
         return await self._definer.define(ref, definition, only_new=only_new)
+
+    async def preview(self, board: str, definition: BoardDefinition | Mapping[str, Any]) -> Preview:
+        """What `define` would make of it: windows and keys, and whether it may; nothing is changed."""
+        if not isinstance(definition, BoardDefinition):
+            definition = parse_definition(dict(definition))
+        check_available(definition.rating)
+        return await self._definer.preview(BoardRef.parse(board), definition, self.clock())
 
     async def definition(self, board: str) -> BoardDefinition:
         """The definition in force, as this process knows it: asks no store about a board in use."""

@@ -134,6 +134,80 @@ _JOBS = _NotedJobs()
 REGISTRY.register(_JOBS)
 
 
+class Streams:
+    """What Valkey knows of the streams of activity: whoever applies them, every process tells the same."""
+
+    def __init__(self, users_parked: int = 0) -> None:
+        self._processed = CounterMetricFamily(
+            "lb_events_processed", "Events of a stream that were applied.", labels=("stream",)
+        )
+        self._late = CounterMetricFamily(
+            "lb_events_late",
+            "Effects on a user that came when their day had expired, and do not count.",
+            labels=("stream",),
+        )
+        self._lag = GaugeMetricFamily(
+            "lb_backlog_lag_seconds", "Age of the oldest event that waits.", labels=("stream",)
+        )
+        self._parked = GaugeMetricFamily(
+            "lb_users_parked", "Users whose events wait until their campus is known.", value=users_parked
+        )
+
+    def add(self, stream: str, *, processed: int, late: int, lag_seconds: float) -> None:
+        self._processed.add_metric((stream,), processed)
+        self._late.add_metric((stream,), late)
+        self._lag.add_metric((stream,), lag_seconds)
+
+    def families(self) -> Iterable[Metric]:
+        return self._processed, self._late, self._lag, self._parked
+
+
+class _NotedStreams(Collector):
+    noted = Streams()
+
+    def collect(self) -> Iterable[Metric]:
+        return self.noted.families()
+
+
+_STREAMS = _NotedStreams()
+REGISTRY.register(_STREAMS)
+
+
+class Campuses:
+    """What PostgreSQL knows of the campuses' boards and badges: every process tells the same."""
+
+    def __init__(self) -> None:
+        self.snapshots = CounterMetricFamily(
+            "lb_snapshots", "Tables of campuses that were brought up to date.", labels=("period", "scope")
+        )
+        self.badges = CounterMetricFamily("lb_badges_awarded", "Badges that were awarded.", labels=("kind",))
+        self._compute = HistogramMetricFamily(
+            "lb_compute_seconds",
+            "Time from changed counters to tables that are up to date.",
+            labels=("period",),
+        )
+
+    def add_compute(self, period: str, buckets: list[tuple[str, float]], seconds: float) -> None:
+        """`buckets`: how many runs took no longer than each bound, and longer than the one before."""
+        counts = accumulate(count for _, count in buckets)
+        below = zip((bound for bound, _ in buckets), counts, strict=True)
+        self._compute.add_metric((period,), list(below), seconds)
+
+    def families(self) -> Iterable[Metric]:
+        return self.snapshots, self.badges, self._compute
+
+
+class _NotedCampuses(Collector):
+    noted = Campuses()
+
+    def collect(self) -> Iterable[Metric]:
+        return self.noted.families()
+
+
+_CAMPUSES = _NotedCampuses()
+REGISTRY.register(_CAMPUSES)
+
+
 def count_request(method: str, route: str, status: int, seconds: float) -> None:
     _REQUESTS.add(method, route, status, seconds)
 
@@ -152,6 +226,16 @@ def note_backlog(calls: int, memory: int, age_seconds: float) -> None:
 def note_jobs(jobs: Jobs) -> None:
     """These take the place of what was noted before."""
     _JOBS.noted = jobs
+
+
+def note_streams(streams: Streams) -> None:
+    """As `note_jobs`."""
+    _STREAMS.noted = streams
+
+
+def note_campuses(campuses: Campuses) -> None:
+    """As `note_jobs`."""
+    _CAMPUSES.noted = campuses
 
 
 def render() -> bytes:

@@ -145,6 +145,7 @@ class Laurels:
     rebuild = _blocking(laurels.Laurels.rebuild)
     verify = _blocking(laurels.Laurels.verify)
     erase = _blocking(laurels.Laurels.erase)
+    preview = _blocking(laurels.Laurels.preview)
     import_lines = _blocking(laurels.Laurels.import_lines)
     import_zset = _blocking(laurels.Laurels.import_zset)
     archived = _blocking(laurels.Laurels.archived)

@@ -155,15 +155,15 @@ class Lookups:
     def __init__(self, laurels: Laurels, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count = 0
         self.is_down = False
-        find = laurels.keys.find
+        find = laurels.keys.find_by_digest
 
-        async def counted(secret: str) -> ApiKey | None:
+        async def counted(digest: bytes) -> ApiKey | None:
             self.count += 1
             if self.is_down:
                 raise Unavailable("PostgreSQL does not answer")
-            return await find(secret)
+            return await find(digest)
 
-        monkeypatch.setattr(laurels.keys, "find", counted)
+        monkeypatch.setattr(laurels.keys, "find_by_digest", counted)
 
 
 async def test_a_key_is_looked_up_again_after_a_few_seconds(

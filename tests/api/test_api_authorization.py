@@ -9,11 +9,15 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
+from uuid import UUID
 
 import pytest
 
-from laurels.archive.keys import SCOPES
+from laurels.api import sessions
+from laurels.archive.campus import Campus, User
+from laurels.archive.keys import SCOPES, digest_of
 from laurels.archive.project_secrets import NewSecret
+from laurels.history.oversight import CAMPUS_LETTERS
 
 from .player_tokens import token
 
@@ -32,50 +36,61 @@ OK = 0
 Caller = Literal[
     "no key", "wrong key", "revoked key", "key of another project", "read key", "submit key", "admin key",
     "key of every project", "player", "player of another project", "player for another member",
+    "session", "session of another page",
 ]  # fmt: skip
 
 NOT_IN: dict[str, int] = {"no key": 401, "wrong key": 401, "revoked key": 401}
-BEYOND: dict[str, int] = {"key of another project": 403, "player of another project": 403}
+# Of the console, by the admin key: asked by its own page, or by another site's.
+BEYOND_THE_PAGE: dict[str, int] = {"session of another page": 403}
+BEYOND: dict[str, int] = {"key of another project": 403, "player of another project": 403} | BEYOND_THE_PAGE
 
 # By who an operation is for: the status that each caller gets.
 EXPECTED: dict[str, dict[str, int]] = {
     "everybody": dict.fromkeys([*NOT_IN, *BEYOND], OK)
     | {
         "read key": OK, "submit key": OK, "admin key": OK, "key of every project": OK, "player": OK,
-        "player for another member": OK,
+        "player for another member": OK, "session": OK,
     },
     "readers": NOT_IN | BEYOND | {
         "read key": OK, "submit key": 403, "admin key": OK, "key of every project": OK, "player": OK,
-        "player for another member": OK,
+        "player for another member": OK, "session": OK,
     },
     # Of their own project, or of those that they may see.
-    "readers of any project": NOT_IN | {
+    "readers of any project": NOT_IN | BEYOND_THE_PAGE | {
         "key of another project": OK, "read key": OK, "submit key": 403, "admin key": OK,
         "key of every project": OK, "player": OK, "player of another project": OK,
-        "player for another member": OK,
+        "player for another member": OK, "session": OK,
     },
     "submitters": NOT_IN | BEYOND | {
         "read key": 403, "submit key": OK, "admin key": OK, "key of every project": OK, "player": 403,
-        "player for another member": 403,
+        "player for another member": 403, "session": OK,
     },
     "submitters and players": NOT_IN | BEYOND | {
         "read key": 403, "submit key": OK, "admin key": OK, "key of every project": OK, "player": OK,
-        "player for another member": 403,
+        "player for another member": 403, "session": OK,
     },
     # A bad line harms no other: the line of another member is rejected, and the batch is answered.
     "submitters and players by lines": NOT_IN | BEYOND | {
         "read key": 403, "submit key": OK, "admin key": OK, "key of every project": OK, "player": OK,
-        "player for another member": OK,
+        "player for another member": OK, "session": OK,
     },
     # Of the deployment: for keys of every project.
     "operators": NOT_IN | BEYOND | {
         "read key": 403, "submit key": 403, "admin key": 403, "key of every project": OK, "player": 403,
-        "player for another member": 403,
+        "player for another member": 403, "session": 403,
+    },
+    # Whoever asks is asked about.
+    "players": NOT_IN | BEYOND | {
+        "read key": 403, "submit key": 403, "admin key": 403, "key of every project": 403, "player": OK,
+        "player for another member": OK, "session": 403,
     },
     "administrators": NOT_IN | BEYOND | {
         "read key": 403, "submit key": 403, "admin key": OK, "key of every project": OK, "player": 403,
-        "player for another member": 403,
+        "player for another member": 403, "session": OK,
     },
+    # The cookie alone tells; and it is given, and taken back, to pages of the console.
+    "who is signed in": dict.fromkeys(get_args(Caller), 204) | BEYOND_THE_PAGE | {"session": OK},
+    "pages of the console": dict.fromkeys(get_args(Caller), 403) | {"session": OK},
 }  # fmt: skip
 
 
@@ -85,11 +100,15 @@ class Asked:
     status: int = 200
     body: Any = None
     never_ends: bool = False
+    query: str = ""
 
 
 BOARD = "/v1/projects/{project}/boards/{board}"
 PROJECT = "/v1/projects/{project}"
 SCORE = {"member": "MEMBER", "score": 5}
+SIGN_IN = {"key": "KEY"}
+CAMPUS = Campus(str(UUID(int=501)), "Matrix", "UTC")
+STUDENT = User(str(UUID(int=502)), CAMPUS.id, "ada")
 
 OPERATIONS: dict[tuple[str, str], Asked] = {
     ("GET", "/healthz"): Asked("everybody"),
@@ -125,11 +144,27 @@ OPERATIONS: dict[tuple[str, str], Asked] = {
     ("DELETE", f"{PROJECT}/members/{{member}}"): Asked("administrators"),
     ("GET", "/v1/jobs"): Asked("operators"),
     ("POST", "/v1/jobs/{name}/run"): Asked("operators", 202),
+    ("POST", f"{BOARD}/preview"): Asked("administrators", body={}),
+    ("GET", "/v1/overview"): Asked("operators"),
+    ("GET", "/v1/doctor"): Asked("operators"),
+    ("GET", "/v1/dead-letters"): Asked("operators"),
+    ("POST", "/v1/dead-letters/{letter}/retry"): Asked(
+        "operators", 404
+    ),  # whoever may ask: a campus's is not
+    ("DELETE", "/v1/dead-letters/{letter}"): Asked("operators", 204),
+    ("GET", "/console/session"): Asked("who is signed in"),
+    ("POST", "/console/session"): Asked("pages of the console", 201, body=SIGN_IN),
+    ("DELETE", "/console/session"): Asked("pages of the console", 204),
     ("GET", "/leaders/games"): Asked("readers of any project"),
     ("GET", "/leaders/{game}/boards"): Asked("readers"),
     ("GET", "/leaders/{game}/{board}/{range}"): Asked("readers"),
     ("GET", "/leaders/{game}/{board}/{range}/last"): Asked("readers"),
     ("POST", "/leaders/{game}/{board}/{range}/{user}"): Asked("submitters", body={"value": 5}),
+    ("GET", "/leaderboards/campuses"): Asked("readers"),
+    ("GET", "/leaderboards/{scope}"): Asked("readers", query=f"?campus_id={CAMPUS.id}"),
+    ("GET", "/leaderboards/streaks/{user_id}"): Asked("readers"),
+    ("GET", "/leaderboards/me/summary"): Asked("players"),
+    ("GET", "/leaderboards/me/days"): Asked("players", query="?from=20251001&to=20251031"),
 }
 
 
@@ -143,6 +178,10 @@ class Stage:
 
     def headers(self, caller: str) -> dict[str, str]:
         secret = self.secrets[caller]
+        if "session" in caller:
+            site = "same-origin" if caller == "session" else "cross-site"
+            cookie = f"{sessions.COOKIE}={secret}"
+            return {"Authorization": "", "Cookie": cookie, sessions.HEADER: "1", "Sec-Fetch-Site": site}
         return {"Authorization": f"Bearer {secret}" if secret else ""}
 
     def url(self, template: str) -> str:
@@ -152,12 +191,28 @@ class Stage:
         """The body, about the player itself; unless it is for another member."""
         if body is SCORE:
             return {**SCORE, "member": "bob" if caller == "player for another member" else "ada"}
+        if body is SIGN_IN:
+            return {"key": self.secrets["admin key"]}
         return [self.sent(SCORE, caller)] if body == [SCORE] else body
 
 
 @pytest.fixture(scope="module")
-async def scene(laurels: Laurels) -> Stage:
-    project, other = "matrix", "matrix-other"
+async def scenes(laurels: Laurels) -> dict[bool, Stage]:
+    """Of any project; and of the campuses' own."""
+    await laurels.activity.store.put_campuses([CAMPUS])
+    await laurels.activity.store.put_users([STUDENT])
+    return {False: await set_up(laurels, "matrix", "ada"), True: await set_up(laurels, "campus", STUDENT.id)}
+
+
+@pytest.fixture
+def scene(request: pytest.FixtureRequest, scenes: dict[bool, Stage]) -> Stage:
+    asked: Any = getattr(request.node, "callspec", None)
+    path: str = asked.params["operation"][1] if asked else ""
+    return scenes[path.startswith("/leaderboards/")]
+
+
+async def set_up(laurels: Laurels, project: str, player: str) -> Stage:
+    other = f"{project}-other"
 
     async def key(whose: str, *scopes: Scope) -> str:
         return (await laurels.keys.create(whose, scopes))[1]
@@ -166,7 +221,7 @@ async def scene(laurels: Laurels) -> Stage:
     for whose in (project, other):
         await laurels.define(f"{whose}/plain", {})
         _, secret = await laurels.secrets.create(whose, NewSecret("players"))
-        tokens.append(token(secret or "", whose, "ada"))
+        tokens.append(token(secret or "", whose, player))
     revoked, revoked_secret = await laurels.keys.create(project, SCOPES)
     await laurels.keys.revoke(revoked.prefix)
     secrets: dict[str, str] = {
@@ -182,10 +237,12 @@ async def scene(laurels: Laurels) -> Stage:
         "player of another project": tokens[1],
         "player for another member": tokens[0],
     }
+    for caller in ("session", "session of another page"):
+        secrets[caller] = await sessions.begin(laurels, digest_of(secrets["admin key"]))
     path = {"project": project, "board": "arcade", "member": "ada", "p": "0.5", "game": project}
-    return Stage(
-        project, secrets, {**path, "range": "d", "user": "ada", "snapshot": "1", "name": "snapshots"}
-    )
+    others = {"range": "d", "user": "ada", "snapshot": "1", "name": "snapshots", "letter": "campus.1-1"}
+    students = {"scope": "overall", "user_id": STUDENT.id}
+    return Stage(project, secrets, path | others | students)
 
 
 async def restore(laurels: Laurels, scene: Stage, path: str) -> None:
@@ -194,6 +251,11 @@ async def restore(laurels: Laurels, scene: Stage, path: str) -> None:
     await laurels.define(board, {"player_writes": True})
     await laurels.remove(board, "bob")
     await laurels.submit(board, "ada", 100)
+    if path == "/console/session":
+        scene.secrets["session"] = await sessions.begin(laurels, digest_of(scene.secrets["admin key"]))
+    if "{letter}" in path:
+        name: bytes = await laurels.valkey.command("XADD", CAMPUS_LETTERS, "*", "reason", "matrix")
+        scene.path["letter"] = f"campus.{name.decode()}"
     if "{prefix}" in path:
         scene.path["prefix"] = (await laurels.keys.create(scene.project, ["read"]))[0].prefix
     if "/secrets" in path:
@@ -260,7 +322,10 @@ async def test_everybody_gets_what_they_may(
             found[caller] = await status_of(app, scene.url(path), scene.headers(caller))
         else:
             answer = await client.request(
-                method, scene.url(path), headers=scene.headers(caller), json=scene.sent(asked.body, caller)
+                method,
+                scene.url(path) + asked.query,
+                headers=scene.headers(caller),
+                json=scene.sent(asked.body, caller),
             )
             found[caller] = answer.status_code
             _check(answer, caller, asked, scene)

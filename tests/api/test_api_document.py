@@ -52,11 +52,25 @@ CONTRACT = {
     ("DELETE", "/v1/projects/{project}/members/{member}"),
     ("GET", "/v1/jobs"),
     ("POST", "/v1/jobs/{name}/run"),
+    ("POST", f"{BOARD}/preview"),
+    ("GET", "/v1/overview"),
+    ("GET", "/v1/doctor"),
+    ("GET", "/v1/dead-letters"),
+    ("POST", "/v1/dead-letters/{letter}/retry"),
+    ("DELETE", "/v1/dead-letters/{letter}"),
+    ("GET", "/console/session"),
+    ("POST", "/console/session"),
+    ("DELETE", "/console/session"),
     ("GET", "/leaders/games"),
     ("GET", "/leaders/{game}/boards"),
     ("GET", "/leaders/{game}/{board}/{range}"),
     ("GET", "/leaders/{game}/{board}/{range}/last"),
     ("POST", "/leaders/{game}/{board}/{range}/{user}"),
+    ("GET", "/leaderboards/campuses"),
+    ("GET", "/leaderboards/me/summary"),
+    ("GET", "/leaderboards/me/days"),
+    ("GET", "/leaderboards/streaks/{user_id}"),
+    ("GET", "/leaderboards/{scope}"),
     ("GET", "/healthz"),
     ("GET", "/readyz"),
     ("GET", "/metrics"),
@@ -75,7 +89,7 @@ def operations(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, A
 
 
 def needs_a_key(path: str) -> bool:
-    return path.startswith(("/v1/", "/leaders/"))
+    return path.startswith(("/v1/", "/leaders/", "/leaderboards/"))
 
 
 def parts(value: object) -> Iterator[dict[str, Any]]:

@@ -48,14 +48,20 @@ def test_without_a_board_the_first_command_defines_one(data_dir: Path):
     assert [entry["member"] for entry in top["entries"]] == ["you"]
 
 
-def test_the_page_is_served_with_what_it_needs(served: Served):
-    page = httpx.get(f"{served.url}/")
-    assert page.headers["content-type"].startswith("text/html")
-    for name in ("page.css", "page.js", "mark.svg", "chevron.svg"):
-        assert httpx.get(f"{served.url}/{name}").status_code == 200
-    assert "<style" not in page.text
-    assert " style=" not in page.text
-    assert "<script>" not in page.text
+def test_invented_campuses_are_served_to_one_of_their_people(data_dir: Path):
+    with serving(data_dir, "--campus", "--no-jobs") as served:
+        page, _, token = served.welcome["campus"].partition("#token=")
+        summary = httpx.get(f"{page}/me/summary", headers={"Authorization": f"Bearer {token}"}).json()
+        assert served.end(signal.SIGTERM) == 0
+    assert summary["handle"]
+    with serving(data_dir, "--campus", "--no-jobs") as served:
+        again = served.welcome["campus"].partition("#token=")[2]
+        url = f"{served.url}/leaderboards/me/summary"
+        assert (
+            httpx.get(url, headers={"Authorization": f"Bearer {again}"}).json()["user_id"]
+            == summary["user_id"]
+        )
+        assert httpx.get(url, headers={"Authorization": f"Bearer {token}"}).status_code == 401
 
 
 def test_the_local_key_is_for_its_owner_only(served: Served):

@@ -69,6 +69,20 @@ class TestBury:
         assert second[1] == {b"body": b"b"}
 
 
+class TestExhume:
+    async def test_moves_an_entry_to_the_end_of_the_journal_without_why(self, valkey: Valkey, key: str):
+        await valkey.command("XADD", f"{key}:journal", "9-0", "body", "first")
+        await functions.bury(valkey, key, "7-1", ("body", "torn", "skipped", "1", "why", "it was new"))
+        assert await functions.exhume(valkey, key, f"{key}:journal", "7-1")
+        assert await ids(valkey, key) == []
+        _, (_, fields) = stream_entries(await valkey.command("XRANGE", f"{key}:journal", "-", "+"))
+        assert fields == {b"body": b"torn", b"skipped": b"1"}
+
+    async def test_of_an_entry_that_is_not_there_does_nothing(self, valkey: Valkey, key: str):
+        assert not await functions.exhume(valkey, key, f"{key}:journal", "7-1")
+        assert not await valkey.command("EXISTS", f"{key}:journal")
+
+
 class TestConfirm:
     async def test_counts_the_calls_that_did_not_run(self, valkey: Valkey, key: str):
         await valkey.command("HSET", key, "version", 7)

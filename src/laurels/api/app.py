@@ -14,7 +14,10 @@ from starlette.middleware.exceptions import ExceptionMiddleware
 
 from laurels.api import (
     boards,
+    campus,
+    console,
     credentials,
+    deployment,
     entries,
     health,
     history,
@@ -24,6 +27,7 @@ from laurels.api import (
     matches,
     members,
     page,
+    preview,
     problems,
     scores,
     snapshots,
@@ -125,10 +129,14 @@ def _app(
     app.router.routes += [
         *(operation.route() for operation in OPERATIONS),
         *boards.router.routes,
+        *preview.router.routes,
         *credentials.router.routes,
         *jobs.router.routes,
+        *deployment.router.routes,
+        *console.router.routes,
         *members.router.routes,
         *leaders.router.routes,
+        *campus.router.routes,
         *health.router.routes,
         *page.routes(),
     ]

@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from hmac import compare_digest
 from typing import TYPE_CHECKING, Final
 
-from laurels.api import players, signatures
+from laurels.api import players, sessions, signatures
 from laurels.api.body import BODY_BYTES
 from laurels.api.memory import Memory
 from laurels.api.parameters import check_name
-from laurels.archive.keys import EVERY_PROJECT, SCOPES, name_of_key
+from laurels.archive.keys import EVERY_PROJECT, SCOPES, digest_of, name_of_key
 from laurels.archive.project_secrets import name_of_secrets
 from laurels.errors import BadSignature, Forbidden, Unauthorized
 
@@ -72,7 +71,7 @@ class Keyring:
         self._laurels = laurels
         self._now = now
         bootstrap = laurels.settings.bootstrap_key
-        self._bootstrap = _digest(bootstrap.get_secret_value()) if bootstrap else b""
+        self._bootstrap = digest_of(bootstrap.get_secret_value()) if bootstrap else b""
         self._audience = laurels.settings.token_audience
         self._memories: tuple[Memory[bytes, Holder], Memory[str, tuple[ActiveSecret, ...]]] | None = None
 
@@ -88,22 +87,37 @@ class Keyring:
 
         A token that is not good raises `Unauthorized`, which says why.
         """
-        digest = _digest(secret)
+        digest = digest_of(secret)
+        if players.is_token(secret) and not compare_digest(digest, self._bootstrap):
+            return await self._find_player(secret, check)
+        return await self.find_by_digest(digest, check)
+
+    async def find_by_digest(self, digest: bytes, check: Callable[[], None] = lambda: None) -> Holder | None:
+        """Who has the key of this digest."""
         if compare_digest(digest, self._bootstrap):
             return BOOTSTRAPPER
-        if players.is_token(secret):
-            return await self._find_player(secret, check)
         keys, _ = self._remembered()
         if known := keys.recall(digest):
             return known
 
         async def look_up() -> tuple[str, Holder] | None:
-            key = await self._laurels.keys.find(secret)
+            key = await self._laurels.keys.find_by_digest(digest)
             return key and (name_of_key(key.id), Holder(key.project, key.scopes, str(key.id)))
 
         if not keys.knows(digest):
             check()
         return await keys.find(digest, look_up)
+
+    def recall(self, secret: str) -> Holder | None:
+        """Who has this key, as far as that is remembered and holds: without a wait."""
+        digest = digest_of(secret)
+        if compare_digest(digest, self._bootstrap):
+            return BOOTSTRAPPER
+        return self._remembered()[0].recall(digest)
+
+    def recall_secrets(self, project: str) -> tuple[ActiveSecret, ...] | None:
+        """As `secrets`, as far as they are remembered and hold."""
+        return self._remembered()[1].recall(project)
 
     async def secrets(self, project: str) -> tuple[ActiveSecret, ...]:
         """Those of a project that are in force."""
@@ -154,19 +168,44 @@ async def identify(request: Request) -> Call:
 
 
 async def _holder_of(request: Request) -> Holder:
-    scheme, _, secret = request.headers.get("authorization", "").partition(" ")
-    if scheme.lower() != "bearer" or not secret.strip():
-        raise Unauthorized("send `Authorization: Bearer KEY`")
-    state = request.app.state
-    keyring: Keyring = state.keyring
-    limiter: Limiter = state.limiter
+    authorization = request.headers.get("authorization", "")
+    if not authorization and (session := sessions.named_in(request)):
+        holder = await _signed_in(request, session)
+    else:
+        scheme, _, secret = authorization.partition(" ")
+        if scheme.lower() != "bearer" or not secret.strip():
+            raise Unauthorized("send `Authorization: Bearer KEY`")
+        keyring: Keyring = request.app.state.keyring
+        holder = keyring.recall(secret) or await holder_with(request, secret.strip())
+    limiter: Limiter = request.app.state.limiter
+    if limiter.limits(holder):
+        await limiter.count(request, holder)
+    return holder
+
+
+async def holder_with(request: Request, secret: str) -> Holder:
+    """Who comes with this secret; one that is not good counts against the address that it came from."""
+    keyring: Keyring = request.app.state.keyring
+    limiter: Limiter = request.app.state.limiter
     try:
-        holder = await keyring.get(secret.strip(), lambda: limiter.check_failures(request))
+        return await keyring.get(secret, lambda: limiter.check_failures(request))
     except Unauthorized:
         await limiter.count_failure(request)
         raise
-    if limiter.limits(holder):
-        await limiter.count(request, holder)
+
+
+async def _signed_in(request: Request, session: str) -> Holder:
+    """Who signed in to the console, as long as their key is in force.
+
+    A session that is over counts against nobody: a page that was left open goes on asking.
+    """
+    sessions.check_origin(request)
+    keyring: Keyring = request.app.state.keyring
+    digest = await sessions.find(request.app.state.laurels, session)
+    holder = digest and await keyring.find_by_digest(digest)
+    if not holder:
+        await sessions.end(request.app.state.laurels, session)
+        raise Unauthorized("the session is over, or its key was revoked: sign in again")
     return holder
 
 
@@ -204,7 +243,9 @@ async def _as_the_board_takes_it(call: Call, player: Player) -> Call:
 
 async def _as_signed(call: Call, most_bytes: int) -> Call:
     keyring: Keyring = call.request.app.state.keyring
-    secrets = await keyring.secrets(call.project)
+    secrets = keyring.recall_secrets(call.project)
+    if secrets is None:
+        secrets = await keyring.secrets(call.project)
     if not secrets and signatures.SIGNATURE not in call.request.headers:
         return call
     try:
@@ -214,7 +255,3 @@ async def _as_signed(call: Call, most_bytes: int) -> Call:
         await limiter.count_failure(call.request)
         raise
     return replace(call, request=request)
-
-
-def _digest(secret: str) -> bytes:
-    return sha256(secret.encode("utf-8", "surrogatepass")).digest()

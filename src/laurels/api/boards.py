@@ -78,7 +78,7 @@ def _for_project(scope: Scope) -> Callable[..., Awaitable[Call]]:
     return admitted
 
 
-def _for_board(scope: Scope) -> Callable[..., Awaitable[Call]]:
+def for_board(scope: Scope) -> Callable[..., Awaitable[Call]]:
     async def admitted(request: Request, project: ProjectName, board: BoardName) -> Call:  # noqa: ARG001  # as above
         call = await admit(request, scope)
         query(request, NoParameters)
@@ -89,6 +89,13 @@ def _for_board(scope: Scope) -> Callable[..., Awaitable[Call]]:
 
 def _shown(example: object) -> dict[str, Any]:
     return {"content": {"application/json": {"example": example}}}
+
+
+def definition_taken(example: object) -> dict[str, Any]:
+    """How an operation that takes a definition is described."""
+    schema = {"$ref": "#/components/schemas/BoardDefinition"}
+    content = {body.JSON: {"schema": schema, "example": example}}
+    return {"requestBody": {"required": True, "content": content}}
 
 
 @router.get(
@@ -130,19 +137,9 @@ async def list_boards(call: Annotated[Call, Depends(_for_project("read"))]) -> B
         201: {"description": "The board is new.", "model": Board} | _shown(_BOARD),
         **problem_answers(400, 401, 403, 409, 413, 415, 422, 429, 503),
     },
-    openapi_extra={
-        "requestBody": {
-            "required": True,
-            "content": {
-                "application/json": {
-                    "schema": {"$ref": "#/components/schemas/BoardDefinition"},
-                    "example": _DEFINITION,
-                }
-            },
-        }
-    },
+    openapi_extra=definition_taken(_DEFINITION),
 )
-async def define_board(call: Annotated[Call, Depends(_for_board("admin"))], response: Response) -> Board:
+async def define_board(call: Annotated[Call, Depends(for_board("admin"))], response: Response) -> Board:
     """Creates the board, or changes it. What is left out has its default.
 
     On a board that holds entries, what they are stored by cannot change: 409 says what to do instead. To feed
@@ -151,7 +148,7 @@ async def define_board(call: Annotated[Call, Depends(_for_board("admin"))], resp
     Needs the scope `admin`.
     """
     definition = parse_definition(await body.read_json(call.request, _anything))
-    await _check_feeds(call, definition)
+    await check_feeds(call, definition)
     stored = await call.laurels.define(call.board, definition)
     response.status_code = 201 if stored.created else 200
     return _board(stored)
@@ -162,7 +159,7 @@ async def define_board(call: Annotated[Call, Depends(_for_board("admin"))], resp
     summary="Read a board",
     responses={200: _shown(_BOARD), **problem_answers(401, 403, 404, 422, 429, 503)},
 )
-async def read_board(call: Annotated[Call, Depends(_for_board("read"))]) -> Board:
+async def read_board(call: Annotated[Call, Depends(for_board("read"))]) -> Board:
     """With its definition in full.
 
     Needs the scope `read`.
@@ -179,7 +176,7 @@ async def read_board(call: Annotated[Call, Depends(_for_board("read"))]) -> Boar
     status_code=204,
     responses=problem_answers(401, 403, 404, 422, 429, 503),
 )
-async def drop_board(call: Annotated[Call, Depends(_for_board("admin"))]) -> None:
+async def drop_board(call: Annotated[Call, Depends(for_board("admin"))]) -> None:
     """With everything that it holds.
 
     Needs the scope `admin`.
@@ -187,7 +184,7 @@ async def drop_board(call: Annotated[Call, Depends(_for_board("admin"))]) -> Non
     await call.laurels.drop(call.board)
 
 
-async def _check_feeds(call: Call, definition: BoardDefinition) -> None:
+async def check_feeds(call: Call, definition: BoardDefinition) -> None:
     """A key of one project adds no feed into another's; those that the board has already may stay."""
     beyond = [feed for feed in definition.feeds if not call.holder.may_see(feed.partition("/")[0])]
     if not beyond:

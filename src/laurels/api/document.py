@@ -39,10 +39,13 @@ TAGS: Final = {
     "windows": "The periods that a board is ranked over.",
     "snapshots": "Windows as they were, archived.",
     "live": "What changes, as it changes.",
+    "campus": "Campus leaderboards and streaks, of the project `campus`.",
     "leaders": "The same boards in the words of the Leaders service: a game is a project.",
     "keys": "Who may come in: API keys, and the secrets of players and signatures.",
     "members": "Who is ranked, over all boards of a project.",
     "jobs": "What is done in the background. For keys of every project.",
+    "deployment": "How the deployment goes. For keys of every project.",
+    "console": "Signing in to the console, from its own pages.",
     "health": "How the process is. These need no key.",
 }
 _TEXT: Final[Schema] = {"type": "string"}
@@ -155,7 +158,7 @@ def make_document(routes: Sequence[BaseRoute], operations: Iterable[Operation]) 
     }
     document["security"] = [{"key": []}]
     for path, methods in document["paths"].items():
-        if not path.startswith(("/v1/", "/leaders/")):
+        if not path.startswith(("/v1/", "/leaders/", "/leaderboards/")):
             for described in methods.values():
                 described["security"] = []
     for operation in operations:
@@ -227,13 +230,15 @@ def _path_parameters(operation: Operation) -> Iterable[Schema]:
 def query_parameters(kind: type[msgspec.Struct]) -> Iterable[Schema]:
     """How the fields of `kind` look in a query."""
     _, components = msgspec.json.schema_components([kind])
+    required = components[kind.__name__]["required"]
     for name, schema in components[kind.__name__]["properties"].items():
         description = schema.pop("description")
         choices = schema.pop("anyOf", None)
         if choices:  # a parameter is left out, never null
             del schema["default"]
             schema.update(choices[0])
-        yield {"name": name, "in": "query", "description": description, "schema": schema}
+        parameter = {"name": name, "in": "query", "description": description, "schema": schema}
+        yield {**parameter, "required": True} if name in required else parameter
 
 
 def _header_parameters(operation: Operation) -> Iterable[Schema]:

@@ -14,6 +14,7 @@ from laurels import metrics
 from laurels.api.auth import identify
 from laurels.api.document import own_name, problem_answers
 from laurels.api.problems import NotReady
+from laurels.archive.campus_totals import BADGES, BOUNDS, COMPUTE, SNAPSHOTS
 from laurels.archive.keys import EVERY_PROJECT
 from laurels.archive.migrate import current_revision, expected_revision
 from laurels.errors import LaurelsError
@@ -112,6 +113,8 @@ async def read_metrics(request: Request) -> Response:
         (await identify(request)).holder.check(EVERY_PROJECT, "read")
     await _warnings(laurels)  # for the metrics of the journal
     await _note_jobs(laurels)
+    await _note_streams(laurels)
+    await _note_campuses(laurels)
     return Response(metrics.render(), media_type=metrics.CONTENT_TYPE)
 
 
@@ -130,6 +133,34 @@ async def _note_jobs(laurels: "Laurels") -> None:
                 last_success=state.last_succeeded.timestamp() if state.last_succeeded else None,
             )
         metrics.note_jobs(noted)
+
+
+async def _note_streams(laurels: "Laurels") -> None:
+    """As Valkey knows them; without it, as they were."""
+    with suppress(LaurelsError, TimeoutError):
+        async with asyncio.timeout(CHECK_SECONDS):
+            accrual = laurels.activity.accrual
+            noted = metrics.Streams(await accrual.parked())
+            for stream, lag in (await accrual.lags()).items():
+                noted.add(stream, processed=lag.applied, late=lag.late, lag_seconds=lag.seconds)
+        metrics.note_streams(noted)
+
+
+async def _note_campuses(laurels: "Laurels") -> None:
+    """As PostgreSQL knows them; without it, as they were."""
+    with suppress(LaurelsError, TimeoutError):
+        async with asyncio.timeout(CHECK_SECONDS):
+            totals = await laurels.activity.totals.read()
+        noted = metrics.Campuses()
+        for labels, count in totals[SNAPSHOTS].items():
+            noted.snapshots.add_metric(labels, count)
+        for labels, count in totals[BADGES].items():
+            noted.badges.add_metric(labels, count)
+        computed = totals[COMPUTE]
+        for period in sorted({period for period, _ in computed}):
+            buckets = [(bound, computed.get((period, bound), 0.0)) for bound in BOUNDS]
+            noted.add_compute(period, buckets, computed[period, "sum"])
+        metrics.note_campuses(noted)
 
 
 async def _warnings(laurels: "Laurels") -> list[str]:

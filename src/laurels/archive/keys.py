@@ -133,7 +133,11 @@ class KeyStore:
         The index compares digests, not secrets: what its timing could tell is about a hash that the caller
         cannot steer, so no comparison here has to take constant time.
         """
-        found = select(*_SHOWN).where(api_keys.c.digest == _digest(secret), api_keys.c.revoked_at.is_(None))
+        return await self.find_by_digest(digest_of(secret))
+
+    async def find_by_digest(self, digest: bytes) -> ApiKey | None:
+        """The key in force whose secret has this digest."""
+        found = select(*_SHOWN).where(api_keys.c.digest == digest, api_keys.c.revoked_at.is_(None))
         async with self._archive.reading() as connection:
             row = (await connection.execute(found)).mappings().one_or_none()
             return None if row is None else _api_key(row)
@@ -149,7 +153,7 @@ def _values(prefix: str, secret: str, project: str, scopes: Collection[Scope], l
     return {
         "id": uuid4(),
         "prefix": prefix,
-        "digest": _digest(secret),
+        "digest": digest_of(secret),
         "project": project,
         "scopes": [scope for scope in SCOPES if scope in scopes],
         "label": check_label(label),
@@ -162,7 +166,8 @@ def check_label(label: str) -> str:
     return label
 
 
-def _digest(secret: str) -> bytes:
+def digest_of(secret: str) -> bytes:
+    """What is kept of a secret."""
     return sha256(secret.encode("utf-8", "surrogatepass")).digest()
 
 

@@ -181,3 +181,122 @@ journal_cursors = Table(
     Column("seq", BigInteger, nullable=False, server_default="0"),
     Column("attempts", SmallInteger, nullable=False, server_default="0", comment="at the entry behind it"),
 )
+
+campuses = Table(
+    "campuses",
+    metadata,
+    Column("id", Uuid(as_uuid=False), primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("timezone", Text, nullable=False),
+    Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+)
+
+# May be an application's own table, which has more columns than these.
+users = Table(
+    "users",
+    metadata,
+    Column("id", Uuid(as_uuid=False), primary_key=True),
+    Column("campus_id", Uuid(as_uuid=False)),
+    Column("handle", Text, nullable=False, server_default=""),
+    Column("avatar_url", Text),
+    Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+)
+
+lb_daily = Table(
+    "lb_daily",
+    metadata,
+    Column("ymd", Integer, primary_key=True, autoincrement=False),
+    Column("campus_id", Uuid(as_uuid=False), primary_key=True),
+    Column("user_id", Uuid(as_uuid=False), primary_key=True),
+    # Each in the fewest digits that give the same double.
+    Column("social", Numeric, nullable=False),
+    Column("engagement", Numeric, nullable=False),
+    Column("popularity", Numeric, nullable=False),
+    Column("overall", Numeric, nullable=False),
+    Column("rank_overall", Integer),
+    Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    Index("ix_lb_daily_user", "user_id", "ymd"),
+)
+
+streaks = Table(
+    "streaks",
+    metadata,
+    Column("user_id", Uuid(as_uuid=False), primary_key=True),
+    Column("current", Integer, nullable=False, server_default="0"),
+    Column("best", Integer, nullable=False, server_default="0"),
+    Column("last_active_ymd", Integer, nullable=False, server_default="0"),
+    Column("updated_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+)
+
+badges = Table(
+    "badges",
+    metadata,
+    Column("id", Uuid(as_uuid=False), primary_key=True),
+    Column("user_id", Uuid(as_uuid=False), nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("earned_ymd", Integer, nullable=False),
+    Column("meta", JSONB, nullable=False, server_default="{}"),
+    Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    CheckConstraint("kind IN ('daily_top10','weekly_top10','streak_30','social_butterfly')", name="kind"),
+    Index("idx_badges_user", "user_id"),
+    Index("uq_badges_identity", "user_id", "kind", "earned_ymd", unique=True),
+    Index("ix_badges_earned", "earned_ymd"),
+)
+
+# The days that are finalized, or about to be: what each was asked for, and which of it was answered.
+lb_days = Table(
+    "lb_days",
+    metadata,
+    Column("ymd", Integer, primary_key=True, autoincrement=False),
+    Column("campus_id", Uuid(as_uuid=False), primary_key=True),
+    Column("policy", Integer, nullable=False, server_default="0"),
+    Column("revision", Integer, nullable=False, server_default="0"),
+    Column("active", Integer, nullable=False, server_default="0"),
+    Column("asked", BigInteger, nullable=False, server_default="1"),
+    Column("answered", BigInteger, nullable=False, server_default="0"),
+    Column("finalized_at", DateTime(timezone=True)),
+    Index("ix_lb_days_campus", "campus_id", "ymd"),
+)
+
+# What a finalized day was scored from: it can be scored again when its hashes are gone.
+lb_counters = Table(
+    "lb_counters",
+    metadata,
+    Column("ymd", Integer, primary_key=True, autoincrement=False),
+    Column("campus_id", Uuid(as_uuid=False), primary_key=True),
+    Column("user_id", Uuid(as_uuid=False), primary_key=True),
+    Column("invites_accepted", Integer, nullable=False),
+    Column("friends_new", Integer, nullable=False),
+    Column("dm_sent", Integer, nullable=False),
+    Column("room_sent", Integer, nullable=False),
+    Column("acts_played", Integer, nullable=False),
+    Column("acts_won", Integer, nullable=False),
+    Column("rooms_joined", Integer, nullable=False),
+    Column("rooms_created", Integer, nullable=False),
+    Column("uniq_senders", Integer, nullable=False),
+    Column("uniq_invite_accept_from", Integer, nullable=False),
+    Column("peers", Integer, nullable=False),
+    Column("streak", Integer, nullable=False),
+    Index("ix_lb_counters_user", "user_id", "ymd"),
+)
+
+# What is to be told of finalized days. The relay numbers rows in the order of their commits.
+lb_outbox = Table(
+    "lb_outbox",
+    metadata,
+    Column("id", Uuid(as_uuid=False), primary_key=True),
+    Column("event", Text, nullable=False),
+    Column("payload", JSONB, nullable=False),
+    Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    Column("place", Integer, nullable=False),
+    Column("number", BigInteger, unique=True),
+)
+
+# What `/metrics` tells of the campuses, whichever process did it.
+lb_totals = Table(
+    "lb_totals",
+    metadata,
+    Column("metric", Text, primary_key=True),
+    Column("labels", Text, primary_key=True),
+    Column("value", Float(53), nullable=False),
+)

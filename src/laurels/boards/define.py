@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from laurels.boards.board import Board
+from laurels.boards.definition import BoardDefinition
 from laurels.boards.keys import BoardRef, KeySpace
+from laurels.boards.preview import Preview, preview_windows
 from laurels.boards.templates import KeyShape
 from laurels.errors import Conflict, InvalidInput, NotFound
 
@@ -14,8 +16,9 @@ if TYPE_CHECKING:
 
     from laurels.archive.boards import BoardStore
     from laurels.boards.catalog import Catalog
-    from laurels.boards.definition import BoardDefinition, StoredBoard, Window
+    from laurels.boards.definition import StoredBoard, Window
     from laurels.boards.retention import Retention
+    from laurels.moments import Moment
 
 # What decides how entries are stored or what they mean; it cannot change under them.
 FIXED = ("score", "ties", "aggregate", "order", "shards", "keys", "timezone_by")
@@ -69,6 +72,31 @@ class Definer:
         if old:
             await self._follow(old, board)
         return stored
+
+    async def preview(self, ref: BoardRef, definition: BoardDefinition, now: Moment) -> Preview:
+        """What `define` would do; nothing is changed. Raises as it does, but for what entries forbid."""
+        board = Board(ref, definition, 0, cluster=self._cluster)
+        await self._check_feeds(ref, definition)
+        await self._check_keys(ref, definition)
+        before = await self._store.get(ref.project, ref.board)
+        was = before.definition if before else None
+        conflict: str | None = None
+        if before:
+            try:
+                await self._check_change(self._catalog.compile(before), board)
+            except Conflict as error:
+                conflict = error.detail
+        return Preview(
+            definition=definition,
+            is_new=was is None,
+            changed=tuple(
+                name
+                for name in BoardDefinition.model_fields
+                if was and getattr(was, name) != getattr(definition, name)
+            ),
+            conflict=conflict,
+            windows=preview_windows(board, now),
+        )
 
     async def drop(self, ref: BoardRef) -> None:
         """Drops the board with everything that it holds; raises `NotFound`, or `Conflict` while it is fed."""

@@ -55,7 +55,9 @@ SUMMABLE: dict[str, frozenset[str]] = {
 }
 
 # What the board keeps besides its windows (boards/keys.py): no window may have a key that is one of theirs.
-RESERVED = frozenset({"board", "journal", "dead", "windows", "ids", "calls", "cuts", "built", "ratings"})
+RESERVED = frozenset(
+    {"board", "journal", "dead", "windows", "ids", "calls", "cuts", "built", "ratings", "index"}
+)
 
 
 def _known_zone(name: str) -> str:

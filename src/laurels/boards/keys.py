@@ -5,6 +5,7 @@
     …|positions |metadata |scores |counts            what a window keeps beside its entries
     lb:{project/board}:board :journal :dead :windows   of the board
     lb:{project/board}:ratings                       players' ratings, where scores come from matches
+    lb:{project/board}:index                         how far an index declared on a model is applied
     lb:{project/board}:ids:20385 :calls:2935478      what was submitted lately
     lb:{project/board}:once:20385                    requests that have a key of the client's
     lb:{project/board}:cuts:daily|2025-10-24         the groups that a window has

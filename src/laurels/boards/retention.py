@@ -202,7 +202,7 @@ class Retention:
     async def _unlink_board(self, board: Board, shard: int) -> None:
         day, bucket = self._clock() // DAY, self._clock() // CALL_BUCKET
         # Each lives for two days or twenty minutes from its first use, so one of the time before may be left.
-        names = ["windows", "journal", "dead", "ratings"]
+        names = ["windows", "journal", "dead", "ratings", "index"]
         names += [f"{name}:{day - ago}" for name in ("ids", "once") for ago in range(3)]
         names += [f"calls:{bucket - ago}" for ago in range(3)]
         await self._valkey.command("UNLINK", *(board.keys.of_board(shard, name) for name in names))

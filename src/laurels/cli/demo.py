@@ -1,26 +1,60 @@
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import asdict
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from laurels import demo as demo_project
+from laurels.activity.simulator import PLACES, Plan
 from laurels.cli.options import DataDir, Json
+from laurels.cli.output import table
 from laurels.cli.session import Session
 
 if TYPE_CHECKING:
     from laurels import Laurels
+    from laurels.activity.simulator import World
+
+# Counters of older days have expired: what is told of them does not count.
+MOST_DAYS: Final = 3
 
 
-def demo(
+class What(StrEnum):
+    ARCADE = "arcade"
+    CAMPUS = "campus"
+
+
+def demo(  # noqa: PLR0913  # a parameter is an option
     *,
+    what: Annotated[What, typer.Argument(help="The board demo/arcade, or campuses.")] = What.ARCADE,
     reset: Annotated[
         bool, typer.Option("--reset", help="Drop the demo board first, and fill it anew.")
     ] = False,
+    campuses: Annotated[
+        int, typer.Option(metavar="N", min=1, max=len(PLACES), help="How many campuses.")
+    ] = 3,
+    users: Annotated[int, typer.Option(metavar="N", min=2, help="How many users they have together.")] = 300,
+    days: Annotated[
+        int, typer.Option(metavar="N", min=1, max=MOST_DAYS, help="Today, and how many days before.")
+    ] = MOST_DAYS,
+    events: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=1, help="About how many. (default: 40 a user and day)", show_default=False
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(metavar="N", help="Other people for another one.")] = 7,
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
-    """Fill the demo board, demo/arcade, with invented players. Nothing happens when it has entries."""
+    """Fill the demo board, demo/arcade, with invented players; or the streams of invented campuses."""
     session = Session(data_dir, as_json=json)
+    if what is What.ARCADE:
+        _fill_arcade(session, reset=reset)
+    else:
+        _play_campuses(session, Plan(campuses, users, days, events), seed)
 
+
+def _fill_arcade(session: Session, *, reset: bool) -> None:
     async def fill(laurels: "Laurels") -> int:
         with session.output.counting("Filling the demo") as progress:
             return await demo_project.fill(laurels, reset=reset, progress=progress)
@@ -28,3 +62,16 @@ def demo(
     submitted = session.run(fill)
     said = f"filled with {submitted:,} scores" if submitted else "has entries already; --reset begins anew"
     session.show({"board": demo_project.BOARD, "submitted": submitted}, f"{demo_project.BOARD} {said}")
+
+
+def _play_campuses(session: Session, plan: Plan, seed: int) -> None:
+    async def play(laurels: "Laurels") -> "tuple[World, int]":
+        with session.output.counting("Playing") as progress:
+            return await demo_project.play_campuses(laurels, plan, seed, progress)
+
+    world, events = session.run(play)
+    drawn = table("campus", "id", ">users", caption=f"{events:,} events")
+    for campus, residents in zip(world.campuses, world.residents, strict=True):
+        drawn.add_row(campus.name, campus.id, str(len(residents)))
+    listed = [campus._asdict() for campus in world.campuses]
+    session.show({"plan": asdict(plan), "seed": seed, "campuses": listed, "events": events}, drawn)

@@ -21,7 +21,7 @@ import uvicorn
 from laurels import demo as demo_project
 from laurels import embedded
 from laurels.archive.keys import EVERY_PROJECT, SCOPES
-from laurels.cli import local_key
+from laurels.cli import campus_demo, local_key
 from laurels.cli.listening import Listener
 from laurels.cli.options import DataDir, Json
 from laurels.cli.output import Output
@@ -59,6 +59,14 @@ class Stores:
     """Where both are, when both are ours."""
 
 
+@dataclass(frozen=True)
+class Demos:
+    """What is to be invented, where there is nothing."""
+
+    arcade: bool
+    campuses: bool
+
+
 def serve(  # noqa: PLR0913  # a parameter is an option
     *,
     host: Annotated[
@@ -83,6 +91,7 @@ def serve(  # noqa: PLR0913  # a parameter is an option
         typer.Option(metavar="N", min=1, help="How many processes answer. (default: 1)", show_default=False),
     ] = None,
     demo: Annotated[bool, typer.Option("--demo", help="Fill the demo board, if it is empty.")] = False,
+    campus: Annotated[bool, typer.Option("--campus", help="Invent campuses, if there are none.")] = False,
     no_jobs: Annotated[
         bool, typer.Option("--no-jobs", help="Leave background work to `laurels worker` elsewhere.")
     ] = False,
@@ -99,7 +108,7 @@ def serve(  # noqa: PLR0913  # a parameter is an option
                 "LAURELS_VALKEY_URL": stores.valkey_url,
                 "LAURELS_POSTGRES_URL": stores.postgres_url,
             }
-            welcome = asyncio.run(_prepare(settings, stores, listener, output, demo=demo))
+            welcome = asyncio.run(_prepare(settings, stores, listener, output, Demos(demo, campus)))
             announcement = Announcement(welcome, output)
             with nullcontext() if no_jobs else Background():
                 _answer_requests(settings, listener)
@@ -136,13 +145,16 @@ def _stores(settings: Settings, output: Output) -> Generator[Stores]:
 
 
 async def _prepare(
-    settings: Settings, stores: Stores, listener: Listener, output: Output, *, demo: bool
+    settings: Settings, stores: Stores, listener: Listener, output: Output, demos: Demos
 ) -> Welcome:
     """Everything that must be done once, before however many workers start."""
     async with Laurels(valkey_url=stores.valkey_url, postgres_url=stores.postgres_url) as laurels:
-        if demo:
+        if demos.arcade:
             with output.counting("Filling the demo") as progress:
                 await demo_project.fill(laurels, progress=progress)
+        if demos.campuses:
+            with output.counting("Inventing campuses") as progress:
+                await campus_demo.fill(laurels, progress)
         address = listener.address
         has_demo = await laurels.store.get(*demo_project.BOARD.split("/")) is not None
         return Welcome(
@@ -152,6 +164,7 @@ async def _prepare(
             key=await _settle_local_key(laurels, stores.data_dir if address.is_loopback else None),
             key_file=stores.data_dir and stores.data_dir / local_key.FILE,
             key_variable="LAURELS_BOOTSTRAP_KEY" if settings.bootstrap_key else "KEY",
+            token=await campus_demo.token(laurels) if demos.campuses and address.is_loopback else None,
         )
 
 

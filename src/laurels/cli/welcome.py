@@ -32,11 +32,17 @@ class Welcome:
     key_file: Path | None
     key_variable: str
     """Where the commands look for a key that is not shown."""
+    token: str | None = None
+    """Of one of the invented people of the campuses."""
 
     @property
     def page(self) -> str:
         """The key is in the fragment: browsers do not send that to any server, nor log it."""
         return f"{self.url}/#key={self.key}" if self.key else f"{self.url}/"
+
+    @property
+    def campus(self) -> str | None:
+        return f"{self.url}/leaderboards#token={self.token}" if self.token else None
 
     @property
     def commands(self) -> list[str]:
@@ -52,13 +58,21 @@ class Welcome:
 
     @property
     def document(self) -> dict[str, object]:
-        return {"url": self.url, "page": self.page, "key": self.key, "commands": self.commands}
+        said: dict[str, object] = {
+            "url": self.url,
+            "page": self.page,
+            "key": self.key,
+            "commands": self.commands,
+        }
+        return said | ({"campus": self.campus} if self.campus else {})
 
     @property
     def picture(self) -> Text:
         text = Text()
         text.append("\nLaurels is ready.\n\n", "bold green")
         _line(text, "page", self.page, "bold")
+        if self.campus:
+            _line(text, "campus", self.campus)
         _line(text, "API", f"{self.url}/docs")
         if self.key:
             _line(text, "key", self.key)

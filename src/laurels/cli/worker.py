@@ -14,7 +14,7 @@ from rich.text import Text
 
 from laurels.cli.options import DataDir, Json
 from laurels.cli.output import Output
-from laurels.jobs.agenda import AGENDA
+from laurels.jobs.agenda import AGENDA, LOOPS
 from laurels.jobs.runner import Runner
 from laurels.laurels import Laurels
 from laurels.logs import configure_logs
@@ -46,7 +46,7 @@ def worker(*, data_dir: DataDir = None, json: Json = False) -> None:
             asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
             names = [job.name for job in AGENDA]
             output.show({"jobs": names}, Text(f"Working: {', '.join(names)}. Ctrl-C ends it."))
-            await Runner(laurels, AGENDA).run(stop)
+            await Runner(laurels, AGENDA, LOOPS).run(stop)
         finally:
             await laurels.close()
 
@@ -72,7 +72,7 @@ def serve_parent() -> None:
 
         threading.Thread(target=watch, name="parent", daemon=True).start()
         async with Laurels(jobs=False) as laurels:
-            await Runner(laurels, AGENDA).run(stop)
+            await Runner(laurels, AGENDA, LOOPS).run(stop)
 
     asyncio.run(work())
 

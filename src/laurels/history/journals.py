@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -74,6 +75,12 @@ class Journals:
                 self._streams[stored.id] = BoardRef(stored.project, stored.board), self.streams_of(stored)
         return [stream for _, streams in self._streams.values() for stream in streams]
 
+    async def by_board(self) -> list[tuple[BoardRef, list[Stream]]]:
+        """The same by the boards that they are of. Without PostgreSQL, of those that were known before."""
+        with suppress(Unavailable):
+            await self.streams()
+        return list(self._streams.values())
+
     async def of_board(self, ref: BoardRef) -> list[Stream]:
         await self.streams()
         return [stream for each, streams in self._streams.values() if each == ref for stream in streams]
@@ -122,10 +129,7 @@ class Journals:
         """What waits, and what was given up; also as metrics. Without PostgreSQL, of the boards that were
         known before.
         """
-        try:
-            streams = await self.streams()
-        except Unavailable:
-            streams = [stream for _, known in self._streams.values() for stream in known]
+        streams = [stream for _, known in await self.by_board() for stream in known]
         waiting = {stream: count for stream, count in (await self.lengths(streams)).items() if count}
         oldest = (await self.oldest(list(waiting))).values()
         sizes = await self._ask([("MEMORY", "USAGE", stream.key) for stream in waiting])

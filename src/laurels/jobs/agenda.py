@@ -10,6 +10,7 @@ from laurels.jobs.schedule import Every
 
 if TYPE_CHECKING:
     from laurels.jobs.runner import Context
+    from laurels.laurels import Laurels
     from laurels.moments import Moment
 
 # Under a load that never pauses a run ends now and then, so that it can be seen.
@@ -40,7 +41,32 @@ async def turn_windows_over(context: Context, due: Moment) -> str:  # noqa: ARG0
 
 async def sweep(context: Context, due: Moment) -> str:  # noqa: ARG001
     boards, deleted = await context.laurels.upkeep.sweep(context.tell)
-    return f"{boards} boards swept, {deleted} archived rows of dropped boards deleted"
+    told = await context.laurels.activity.relay.forget()
+    return (
+        f"{boards} boards swept, {deleted} archived rows of dropped boards deleted, {told} events forgotten"
+    )
+
+
+async def accrue(laurels: Laurels) -> None:
+    await laurels.activity.accrual.run()
+
+
+async def rescore_campuses(context: Context, due: Moment) -> str:  # noqa: ARG001  # whoever has changed
+    users, until = 0, time.monotonic() + LONGEST_DRAIN_SECONDS
+    while (some := await context.laurels.activity.rescorer.run_once()) and time.monotonic() < until:
+        users += some
+        await context.tell(f"{users} users")
+    return f"{users} users scored"
+
+
+async def finalize_campuses(context: Context, due: Moment) -> str:  # noqa: ARG001  # what is due is seen from the campuses
+    done = await context.laurels.activity.finalizer.run_due(context.tell)
+    lags = await context.laurels.activity.accrual.lags()
+    return f"{done}; {sum(lag.late for lag in lags.values())} effects came too late, ever"
+
+
+async def tell_of_campuses(context: Context, due: Moment) -> str:  # noqa: ARG001  # whatever is new
+    return f"{await context.laurels.activity.relay.run_once()} events told"
 
 
 AGENDA: Final = (
@@ -51,4 +77,11 @@ AGENDA: Final = (
     # Tomorrow's windows are completed ahead of midnight, also on boards that nobody uses meanwhile.
     Job("rolling", Every(600), turn_windows_over),
     Job("retention", Every(3600), sweep),
+    Job("campus_scores", Every(2), rescore_campuses),
+    # A campus's day is due at 00:05 there, and corrected within so many seconds.
+    Job("campus_days", Every(60), finalize_campuses),
+    Job("campus_events", Every(5), tell_of_campuses),
 )
+
+# What waits for events instead of a time: every worker does it, and they share the events themselves.
+LOOPS: Final = (accrue,)

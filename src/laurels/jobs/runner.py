@@ -8,7 +8,7 @@ import platform
 import time
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 import structlog
 
@@ -59,12 +59,24 @@ class Job:
     """Whether every moment counts: those that were missed are run too, in order; else the latest for all."""
 
 
+class Loop(Protocol):
+    """Goes on until it is cancelled."""
+
+    __name__: str
+
+    async def __call__(self, laurels: Laurels) -> None: ...
+
+
 class Runner:
     """One worker. Any number of them share the work, in one process or many."""
 
-    def __init__(self, laurels: Laurels, jobs: Iterable[Job], *, worker: str | None = None) -> None:
+    def __init__(
+        self, laurels: Laurels, jobs: Iterable[Job], loops: Iterable[Loop] = (), *, worker: str | None = None
+    ) -> None:
+        """`loops`: what goes on all the time, in every worker."""
         self._laurels = laurels
         self._jobs = {job.name: job for job in jobs}
+        self._loops = tuple(loops)
         self._store = JobStore(laurels.archive)
         self._turns = Turns(laurels.archive, worker or f"{platform.node()}:{os.getpid()}")
 
@@ -72,6 +84,7 @@ class Runner:
         """Works until `stop` is set; what is under way then is left to whoever comes next."""
         log.info("background work begins", worker=self._turns.worker, jobs=len(self._jobs))
         working = [asyncio.create_task(self._keep_at(job), name=job.name) for job in self._jobs.values()]
+        working += [asyncio.create_task(self._go_on(loop), name=loop.__name__) for loop in self._loops]
         try:
             await stop.wait()
         finally:
@@ -88,6 +101,14 @@ class Runner:
 
     async def close(self) -> None:
         await self._turns.close()
+
+    async def _go_on(self, loop: Loop) -> None:
+        while True:
+            try:
+                await loop(self._laurels)
+            except Exception as error:  # as of a job
+                log.warning("a loop ended and is begun again", loop=loop.__name__, exc_info=error)
+            await asyncio.sleep(LOOK_SECONDS)
 
     async def _keep_at(self, job: Job) -> None:
         while True:

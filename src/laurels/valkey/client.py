@@ -28,7 +28,8 @@ LIBRARY = "laurels"
 # In this order: a file uses what stands in those before it.
 _FILES = (
     "values.lua", "layouts.lua", "submit.lua", "match.lua", "read.lua",
-    "board.lua", "journal.lua", "once.lua", "rebuild.lua",
+    "board.lua", "journal.lua", "once.lua", "rebuild.lua", "activity.lua",
+    "index.lua",
 )  # fmt: skip
 
 # hiredis types it for one word.
@@ -363,6 +364,22 @@ class Valkey:
             cursor = str(int(following)).encode()
             if cursor == b"0":
                 return
+
+    async def added(self, streams: Sequence[str]) -> list[int]:
+        """How many entries each stream ever had, also when they were trimmed; 0 where there is none."""
+        while True:
+            are_there = await self.commands([("EXISTS", stream) for stream in streams])
+            there = [stream for stream, is_there in zip(streams, are_there, strict=True) if is_there]
+            try:
+                told = await self.commands([("XINFO", "STREAM", stream) for stream in there])
+            except exceptions.ResponseError as error:
+                if "no such key" not in str(error):
+                    raise
+                continue  # one was dropped meanwhile
+            counts = {
+                stream: int(_fields(each)[b"entries-added"]) for stream, each in zip(there, told, strict=True)
+            }
+            return [counts.get(stream, 0) for stream in streams]
 
     async def newest(self, stream: str) -> str:
         """The id of the last entry that the stream ever had, also when it was trimmed; none had `0-0`."""

@@ -12,6 +12,7 @@ from laurels.valkey.messages import (
     Counted,
     Fence,
     FoldHeader,
+    IndexHeader,
     Listed,
     MatchHeader,
     PageHeader,
@@ -51,6 +52,10 @@ class DefinitionChanged(Exception):
 
 class FenceLapsed(Exception):
     """The fence is not the caller's any more: others may have written meanwhile."""
+
+
+class CursorMoved(Exception):
+    """The index is not where the caller left it: another one applied, or Valkey lost something."""
 
 
 class MetadataKept(Exception):
@@ -130,6 +135,11 @@ async def bury(valkey: Valkey, dead_letters: str, name: str, fields: Sequence[Va
     await valkey.write("laurels_bury", (dead_letters,), (name, *fields))
 
 
+async def exhume(valkey: Valkey, dead_letters: str, journal: str, name: str) -> bool:
+    """Whether there was such a letter."""
+    return bool(await valkey.write("laurels_exhume", (dead_letters, journal), (name,)))
+
+
 async def lift(valkey: Valkey, journal: str, floor: str, ids: Sequence[str]) -> int:
     return int(await valkey.write("laurels_lift", (journal,), (floor, *ids)))
 
@@ -177,6 +187,15 @@ async def rename(valkey: Valkey, keys: Sequence[str], header: ReadHeader, member
     if status == b"version":
         raise DefinitionChanged(_version(answer))
     return int(answer)
+
+
+async def index(valkey: Valkey, keys: Sequence[str], header: IndexHeader, rest: Sequence[Value]) -> None:
+    """`rest`: the rows, then place and member of each change, window by window."""
+    status, *answer = await _write(valkey, "laurels_index", keys, (_encode(header), *rest))
+    if status == b"version":
+        raise DefinitionChanged(_version(answer[0]))
+    if status == b"moved":
+        raise CursorMoved
 
 
 async def claim(valkey: Valkey, keys: tuple[str, str], wanted: Wanted) -> Claimed:

@@ -131,6 +131,16 @@ class PlaceHeader(msgspec.Struct):
     metadata: list[str]
 
 
+class IndexHeader(msgspec.Struct):
+    shape: Shape
+    version: int
+    expected: str
+    """The cursor that the index has; "" for none."""
+    reached: str
+    targets: list[tuple[int, int]]
+    """Of each window how many members, and its seconds to live."""
+
+
 class FoldHeader(msgspec.Struct):
     shape: Shape
     version: int

@@ -11,6 +11,10 @@
 -- laurels_bury       KEYS 1 dead letters;  ARGV 1 id, 2… fields and values
 --   keeps an entry under its id, once; under the next id when the stream is past it
 --   -> the id
+--
+-- laurels_exhume     KEYS 1 dead letters, 2 journal;  ARGV 1 id
+--   moves an entry to the end of the journal, without why it was buried
+--   -> 1, or 0 when there is none
 
 local function confirm(keys, args)
   local known = remembered({ unpack(keys, 2) }, args)
@@ -70,6 +74,21 @@ local function bury(keys, args)
   return server.call('XADD', keys[1], id, unpack(args, 2))
 end
 
+local function exhume(keys, args)
+  local entry = server.call('XRANGE', keys[1], args[1], args[1])[1]
+  if not entry then return 0 end
+  local fields = {}
+  for i = 1, #entry[2], 2 do
+    if entry[2][i] ~= 'why' then
+      fields[#fields + 1] = entry[2][i]
+      fields[#fields + 1] = entry[2][i + 1]
+    end
+  end
+  if #fields > 0 then server.call('XADD', keys[2], '*', unpack(fields)) end
+  return server.call('XDEL', keys[1], args[1])
+end
+
 server.register_function('laurels_bury', bury)
 server.register_function('laurels_confirm', confirm)
+server.register_function('laurels_exhume', exhume)
 server.register_function('laurels_lift', lift)

@@ -87,6 +87,12 @@ function plain.remove(board, window, member)
   server.call('ZREM', window.entries, member)
 end
 
+function plain.remove_all(board, window, changes)
+  local members = {}
+  for i, change in ipairs(changes) do members[i] = change.member end
+  spread('ZREM', window.entries, members)
+end
+
 -- How many entries have a strictly better score.
 function plain.better(board, window, entry)
   if board.desc then return server.call('ZCOUNT', window.entries, '(' .. text(entry), '+inf') end
@@ -189,6 +195,15 @@ end
 function exact.remove(board, window, member, entry)
   server.call('ZREM', window.entries, entry .. member)
   server.call('HDEL', window.positions, member)
+end
+
+function exact.remove_all(board, window, changes)
+  local entries, members = {}, {}
+  for i, change in ipairs(changes) do
+    entries[i], members[i] = change.old .. change.member, change.member
+  end
+  spread('ZREM', window.entries, entries)
+  spread('HDEL', window.positions, members)
 end
 
 -- Members are UTF-8, which never holds byte 255: score .. 255 lies behind every entry of that score.
@@ -309,6 +324,13 @@ end
 -- Applies changes {member, old, new} to a window: its entries and its distinct scores.
 local function write(board, window, changes)
   board.layout.write(board, window, changes)
+  if board.dense then count_scores(board, window, changes) end
+end
+
+-- Takes members out of a window: changes {member, old}, each there.
+local function take_out(board, window, changes)
+  if #changes == 0 then return end
+  board.layout.remove_all(board, window, changes)
   if board.dense then count_scores(board, window, changes) end
 end
 

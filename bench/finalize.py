@@ -1,0 +1,107 @@
+"""What a campus's day costs: its users scored, the day finalized, and finalized again; and how long it holds
+Valkey. As in `bench/stalls.py`, a control tells what of the long commands is the machine's doing.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from bench.archive import LEAST_CONTROL_SECONDS
+from bench.ground import Ground, console, ground, table, verdict
+from bench.stalls import CHANCE, Held, Watch, run_control
+from laurels.activity.keys import ActivityKeys, shard_of
+from laurels.archive.campus import Campus
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+CAMPUS = Campus(str(UUID(int=1)), "Bench", "UTC")
+NOON = datetime(2025, 10, 24, 12, tzinfo=UTC)
+YMD = 20251024
+COUNTERS = (
+    "invites_accepted", "friends_new", "dm_sent", "room_sent", "acts_played", "acts_won", "rooms_joined",
+    "rooms_created",
+)  # fmt: skip
+PEERS = 3
+
+
+async def run(members: int) -> bool:
+    drawn = table(
+        f"A campus's day of {members:,} active users",
+        "work", "seconds", "users/s", "mean ms", "longest ms", "over 10 ms",
+    )  # fmt: skip
+    ours, control, rows = Held(), Held(), 0
+    async with ground(NOON) as place:
+        activity = place.laurels.activity
+        await activity.store.put_campuses([CAMPUS])
+        seed(place, members)
+
+        async def score() -> None:
+            while await activity.rescorer.run_once():
+                pass
+
+        async def finalize() -> None:
+            nonlocal rows
+            rows = await activity.finalizer.finalize(CAMPUS, YMD)
+
+        work: dict[str, Callable[[], Awaitable[None]]] = {
+            "scored, all of them": score,
+            "finalized": finalize,
+            "finalized again": finalize,
+        }
+        watch = Watch(place.raw)
+        for name, do in work.items():
+            watch.start()
+            began = time.perf_counter()
+            await do()
+            seconds = time.perf_counter() - began
+            held = watch.stop()
+            ours.add(held)
+            drawn.add_row(
+                name,
+                f"{seconds:.1f}",
+                f"{members / seconds:,.0f}",
+                f"{1000 * held.seconds / max(1, held.commands):.2f}",
+                f"{1000 * held.longest:.1f}" if held.over else "< 10",
+                f"{held.over} of {held.commands}",
+            )
+            watch.start()
+            run_control(place, max(held.seconds / 2, LEAST_CONTROL_SECONDS))
+            control.add(watch.stop())
+            place.clock.now += (timedelta(hours=12, minutes=6) if do is score else timedelta(0)) // timedelta(
+                microseconds=1
+            )
+    console.print(drawn)
+    is_short = ours.over_a_second <= CHANCE * control.over_a_second
+    console.print(
+        f"Over 10 ms, for each second that it ran: ours {ours.over_a_second:.2f}, "
+        f"the control {control.over_a_second:.2f}: {verdict(holds=is_short)}."
+    )
+    return is_short and rows == members
+
+
+def seed(place: Ground, members: int) -> None:
+    """The counters as the streams would leave them."""
+    chosen = random.Random(7)  # noqa: S311  # data, not secrets
+    keys = ActivityKeys(cluster=False)
+    pipeline = place.raw.pipeline(transaction=False)
+    for number in range(members):
+        user = str(UUID(int=1_000_000 + number))
+        shard = shard_of(user)
+        peers = [str(UUID(int=chosen.randrange(10**9))) for _ in range(PEERS)]
+        counters = {name: chosen.randrange(20) for name in COUNTERS}
+        distinct = {"uniq_senders": PEERS, "uniq_invite_accept_from": 1}
+        pipeline.hset(
+            keys.counters(YMD, user), mapping={**counters, **distinct, "touched": 1, "campus": CAMPUS.id}
+        )
+        pipeline.sadd(keys.senders(YMD, user), *peers)
+        pipeline.sadd(keys.accepts(YMD, user), peers[0])
+        pipeline.sadd(keys.campus_users(shard, YMD, CAMPUS.id), user)
+        pipeline.zadd(keys.changed(shard), {f"{YMD}:{user}": number + 1})
+        if number % 1_000 == 999:
+            pipeline.execute()
+    pipeline.execute()

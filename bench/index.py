@@ -1,0 +1,291 @@
+"""An index declared on a model, by the table of its document: inserts, best, ranks, updates, deletes.
+
+Answers are records, through SQLAlchemy; a write counts once it is committed and in the index. Beside it plain
+SQL: the same on a table of its own, with an index by score.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+import time
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from rich.progress import track
+from sqlalchemy import BigInteger, Index, delete, func, insert, select, text, update
+from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+from bench.ground import console, ground, table, verdict
+from laurels.index import Indexes, LeaderboardIndex, install, leaderboard
+from laurels.moments import moment_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable
+
+    from rich.table import Table
+    from sqlalchemy.ext.asyncio import AsyncEngine
+
+    from laurels.clock import FixedClock
+
+NOON: Final = datetime(2025, 10, 24, 12, tzinfo=UTC)
+SMALL: Final = (1_000, 10_000)
+BATCH: Final = 1_000
+QUESTIONS: Final = 200
+SECONDS: Final = 5.0
+"""No question is asked for longer."""
+DOCUMENTED_INSERTS: Final = 5_000
+"""A second."""
+DOCUMENTED: Final = {
+    "top 10": 2.0,
+    "top 100": 5.0,
+    "top 1,000": 15.0,
+    "rank of #1": 1.0,
+    "update, same window": 3.0,
+    "update, new window": 5.0,
+    "delete": 2.0,
+}
+"""Milliseconds, p50."""
+DOCUMENTED_RANKS: Final = {1_000: (5.0, 10.0), 10_000: (30.0, None)}
+"""In the middle and at the end, by the number of entries."""
+FLAT: Final = 2.0
+"""A rank among the most may take so many times as long as among the fewest."""
+
+
+class Base(DeclarativeBase):
+    pass
+
+
+class Score(Base):
+    __tablename__ = "bench_scores"
+    __leaderboards__ = (LeaderboardIndex(score="score", window="daily", keep=7),)
+    id: Mapped[int] = mapped_column(primary_key=True)
+    player: Mapped[str]
+    score: Mapped[int] = mapped_column(BigInteger)
+
+
+class Few(Base):
+    """What a rank takes among many is compared with what it takes here, in turns."""
+
+    __tablename__ = "bench_few"
+    __leaderboards__ = (LeaderboardIndex(score="score", window="daily", keep=7),)
+    id: Mapped[int] = mapped_column(primary_key=True)
+    player: Mapped[str]
+    score: Mapped[int] = mapped_column(BigInteger)
+
+
+class Plain(Base):
+    __tablename__ = "bench_plain"
+    id: Mapped[int] = mapped_column(primary_key=True)
+    player: Mapped[str]
+    score: Mapped[int] = mapped_column(BigInteger)
+
+
+Index("ix_bench_plain_score", Plain.score.desc(), Plain.id)
+
+
+@dataclass
+class Measured:
+    """Milliseconds, p50: ours, and that of plain SQL."""
+
+    ours: dict[str, float] = field(default_factory=dict[str, float])
+    sql: dict[str, float] = field(default_factory=dict[str, float])
+    inserts: tuple[float, float] = (0, 0)
+    """A second."""
+    beside_few: float = 1
+    """How many times as long a rank takes as among the fewest."""
+
+
+@dataclass(frozen=True)
+class Field:
+    engine: AsyncEngine
+    index: Indexes
+    clock: FixedClock
+    records: int
+
+    @asynccontextmanager
+    async def writing(self) -> AsyncGenerator[AsyncSession]:
+        """A transaction at the clock's moment."""
+        async with AsyncSession(self.engine) as session, session.begin():
+            now = datetime.fromtimestamp(self.clock.now / 1_000_000, UTC)
+            await session.execute(select(func.set_config("laurels.now", now.isoformat(), True)))
+            yield session
+
+    async def fill(self, model: type[Score | Few | Plain]) -> float:
+        """How many records a second, applied."""
+        chosen = random.Random(1)  # noqa: S311  # data, not secrets
+        began = time.perf_counter()
+        batches = range(0, self.records, BATCH)
+        for first in track(batches, f"inserting into {model.__tablename__}", console=console, transient=True):
+            rows = [
+                {"id": number, "player": f"player {number}", "score": chosen.randrange(1_000_000)}
+                for number in range(first + 1, min(first + BATCH, self.records) + 1)
+            ]
+            async with self.writing() as session:
+                await session.execute(insert(model), rows)
+        if model is not Plain:
+            await self.index.caught_up()
+        return self.records / (time.perf_counter() - began)
+
+    async def at_rank(self, rank: int) -> int:
+        """The key of who has it."""
+        ordered = select(Plain.id).order_by(Plain.score.desc(), Plain.id).offset(rank - 1).limit(1)
+        async with AsyncSession(self.engine) as session:
+            return (await session.scalars(ordered)).one()
+
+
+async def run(records: int) -> bool:
+    sizes = sorted({*SMALL, records})
+    found = {size: await measure(size) for size in sizes}
+    good = True
+    for size in sizes:
+        drawn, holds = shown(size, found[size])
+        console.print(drawn)
+        good = good and holds
+    many = sizes[-1]
+    flat = found[many].beside_few <= FLAT
+    console.print(
+        f"A rank among {many:,} takes {found[many].beside_few:.2f} times as long as among {SMALL[0]:,}; "
+        f"target ≤ {FLAT:.1f}: {verdict(holds=flat)}"
+    )
+    return good and flat
+
+
+async def measure(records: int) -> Measured:
+    async with ground(NOON) as here:
+        engine = create_async_engine(here.laurels.settings.postgres_url or "")
+        async with engine.begin() as connection:
+            await connection.run_sync(Base.metadata.create_all)
+            await install(connection, Score, Few)
+        async with Indexes(here.laurels, engine, [Score]) as index:
+            field_ = Field(engine, index, here.clock, records)
+            found = Measured(inserts=(await field_.fill(Score), await field_.fill(Plain)))
+            async with engine.connect() as connection:
+                await connection.execution_options(isolation_level="AUTOCOMMIT")
+                await connection.execute(text("VACUUM ANALYZE bench_plain"))
+                await connection.execute(text("VACUUM ANALYZE bench_scores"))
+            await reads(field_, found)
+            async with Indexes(here.laurels, engine, [Few]) as few:
+                found.beside_few = await beside_few(Field(engine, few, here.clock, SMALL[0]), records)
+            await writes(field_, found)
+        await engine.dispose()
+    return found
+
+
+async def reads(here: Field, found: Measured) -> None:
+    ranking = leaderboard(Score)
+    order = Plain.score.desc(), Plain.id
+
+    async def top(most: int) -> object:
+        return await ranking.top(most)
+
+    async def top_by_sql(most: int) -> object:
+        ranked = select(Plain, func.row_number().over(order_by=order)).order_by(*order).limit(most)
+        async with AsyncSession(here.engine) as session:
+            return (await session.execute(ranked)).all()
+
+    async def rank(key: int) -> object:
+        return await ranking.rank(key)
+
+    async def rank_by_sql(key: int) -> object:
+        ranked = select(Plain.id, func.row_number().over(order_by=order).label("rank")).subquery()
+        async with AsyncSession(here.engine) as session:
+            return await session.scalar(select(ranked.c.rank).where(ranked.c.id == key))
+
+    for most in (10, 100, 1_000):
+        await compare(found, f"top {most:,}", partial(top, most), partial(top_by_sql, most))
+    for name, place in (("of #1", 1), ("in the middle", here.records // 2), ("at the end", here.records)):
+        key = await here.at_rank(place)
+        if (await rank(key), await rank_by_sql(key)) != (place, place):
+            raise AssertionError(f"who is #{place} is not")
+        await compare(found, f"rank {name}", partial(rank, key), partial(rank_by_sql, key))
+
+
+async def writes(here: Field, found: Measured) -> None:
+    """The score of a record, today and then tomorrow; and a record out. Each of another record."""
+    chosen = random.Random(2)  # noqa: S311  # data, not secrets
+    keys = {model: iter(chosen.sample(range(1, here.records + 1), 3 * QUESTIONS)) for model in (Score, Plain)}
+
+    async def write(model: type[Score | Plain], *, removes: bool) -> None:
+        is_it = model.id == next(keys[model])
+        changed = update(model).where(is_it).values(score=chosen.randrange(1_000_000, 2_000_000))
+        async with here.writing() as session:
+            await session.execute(delete(model).where(is_it) if removes else changed)
+        if model is Score:
+            await here.index.caught_up()
+
+    for name, days, removes in (
+        ("update, same window", 0, False),
+        ("update, new window", 1, False),
+        ("delete", 0, True),
+    ):
+        here.clock.now += moment_of(NOON + timedelta(days=days)) - moment_of(NOON)
+        await compare(
+            found, name, partial(write, Score, removes=removes), partial(write, Plain, removes=removes)
+        )
+
+
+async def beside_few(here: Field, records: int) -> float:
+    """The rank of another record each time, anywhere in the window."""
+    await here.fill(Few)
+    chosen = random.Random(3)  # noqa: S311  # data, not secrets
+    many, few = leaderboard(Score), leaderboard(Few)
+    among_many, among_few = await in_turns(
+        lambda: many.rank(chosen.randrange(1, records + 1)),
+        lambda: few.rank(chosen.randrange(1, here.records + 1)),
+    )
+    return among_many / among_few
+
+
+async def compare(
+    found: Measured, name: str, ours: Callable[[], Awaitable[object]], sql: Callable[[], Awaitable[object]]
+) -> None:
+    found.ours[name], found.sql[name] = await in_turns(ours, sql)
+
+
+async def in_turns(
+    one: Callable[[], Awaitable[object]], other: Callable[[], Awaitable[object]]
+) -> tuple[float, float]:
+    """So that both have the same of whatever else goes on."""
+    times: tuple[list[float], list[float]] = ([], [])
+    until = time.perf_counter() + SECONDS
+    while len(times[0]) < QUESTIONS and (time.perf_counter() < until or not times[0]):
+        for ask, taken in zip((one, other), times, strict=True):
+            began = time.perf_counter()
+            await ask()
+            taken.append(1000 * (time.perf_counter() - began))
+    return statistics.median(times[0]), statistics.median(times[1])
+
+
+def shown(records: int, found: Measured) -> tuple[Table, bool]:
+    drawn = table(
+        f"{records:,} records; milliseconds, p50", "", "index", "document", "", "plain SQL", "SQL / index"
+    )
+    ours, sql = found.inserts
+    results = [ours >= DOCUMENTED_INSERTS]
+    drawn.add_row(
+        "inserts a second",
+        f"{ours:,.0f}",
+        f"≥ {DOCUMENTED_INSERTS:,}",
+        verdict(holds=results[0]),
+        f"{sql:,.0f}",
+        f"{ours / sql:.2f}",
+    )
+    middle, end = DOCUMENTED_RANKS.get(records, DOCUMENTED_RANKS[10_000])
+    documented = {**DOCUMENTED, "rank in the middle": middle, "rank at the end": end}
+    for name, taken in found.ours.items():
+        most = documented[name]
+        results.append(most is None or taken <= most)
+        drawn.add_row(
+            name,
+            f"{taken:.2f}",
+            f"≤ {most:.0f}" if most else "",
+            verdict(holds=results[-1]) if most else "",
+            f"{found.sql[name]:.2f}",
+            f"{found.sql[name] / taken:.2f}",
+        )
+    return drawn, all(results)

@@ -1,0 +1,54 @@
+"""The parts of the flow, put together over two stores."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from laurels.activity.campuses import Campuses
+from laurels.activity.consume import Accrual
+from laurels.activity.finalize import Finalizer
+from laurels.activity.keys import ActivityKeys
+from laurels.activity.marks import Marks
+from laurels.activity.outbox import Relay
+from laurels.activity.rankings import Rankings
+from laurels.activity.rescore import Rescorer
+from laurels.activity.summary import CampusReader
+from laurels.archive.campus import CampusStore
+from laurels.archive.campus_days import CampusDays
+from laurels.archive.campus_outbox import OutboxStore
+from laurels.archive.campus_reads import CampusReads
+from laurels.archive.campus_totals import Totals
+
+if TYPE_CHECKING:
+    from laurels.archive.engine import Archive
+    from laurels.boards.catalog import Catalog
+    from laurels.boards.define import Definer
+    from laurels.boards.ranks import Reader
+    from laurels.boards.submit import Submitter
+    from laurels.clock import Clock
+    from laurels.valkey.client import Valkey
+
+
+class Activity:
+    """What people do on their campuses, from the streams on."""
+
+    def __init__(
+        self,
+        valkey: Valkey,
+        archive: Archive,
+        boards: tuple[Catalog, Definer, Submitter],
+        reader: Reader,
+        clock: Clock,
+    ) -> None:
+        self.keys = ActivityKeys(cluster=valkey.is_cluster)
+        self.store = CampusStore(archive)
+        self.campuses = Campuses(valkey, self.store, self.keys)
+        self.accrual = Accrual(valkey, self.campuses, clock)
+        self.marks = Marks(valkey, self.keys)
+        self.totals = Totals(archive)
+        self.rankings = Rankings(valkey, *boards, clock)
+        scored = (valkey, self.store, CampusDays(archive), self.rankings, self.totals, clock)
+        self.rescorer = Rescorer(*scored)
+        self.finalizer = Finalizer(*scored)
+        self.relay = Relay(valkey, OutboxStore(archive), clock)
+        self.reader = CampusReader(reader, self.store, CampusReads(archive), clock)

@@ -1,0 +1,122 @@
+"""Many effects of events, folded into what they change: one change a user and day. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from laurels.activity import events
+from laurels.activity.days import Day, day_at
+from laurels.activity.events import Effect
+from laurels.activity.guard import Sent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from laurels.moments import Moment
+
+NO_SENT = Sent(0, 0)
+
+
+class CampusLike(Protocol):
+    @property
+    def id(self) -> str: ...
+    @property
+    def timezone(self) -> str: ...
+
+
+class Source(NamedTuple):
+    """Where an effect comes from: an entry of a stream, and the event's own time in milliseconds."""
+
+    stream: str
+    id: str
+    at: int
+
+
+class Sourced(NamedTuple):
+    effect: Effect
+    source: Source
+
+    def written(self) -> str:
+        """As it waits in Valkey for its user's campus; no two are alike."""
+        return " ".join(
+            (
+                self.source.stream,
+                self.source.id,
+                str(self.source.at),
+                self.effect.what,
+                self.effect.other,
+            )
+        )
+
+    @classmethod
+    def read(cls, user: str, text: str) -> Sourced:
+        stream, id_, at, what, other = text.split(" ")
+        return cls(Effect(user, what, other), Source(stream, id_, int(at)))
+
+
+@dataclass(slots=True)
+class DayChange:
+    """What one user's day gains."""
+
+    day: Day
+    user: str
+    campus: str
+    counts: Counter[str] = field(default_factory=Counter[str])
+    senders: set[str] = field(default_factory=set[str])
+    accepts: set[str] = field(default_factory=set[str])
+    seconds: dict[int, Sent] = field(default_factory=dict[int, Sent])
+    """Messages, by second."""
+
+    def add(self, effect: Effect, at: int) -> None:
+        match effect.what:
+            case "dm_sent" | "room_sent":
+                dms, room = self.seconds.get(at // 1000, NO_SENT)
+                is_dm = effect.what == "dm_sent"
+                self.seconds[at // 1000] = Sent(dms + is_dm, room + (not is_dm))
+            case events.SENDER:
+                self.senders.add(effect.other)
+            case events.ACCEPT:
+                self.accepts.add(effect.other)
+            case events.TOUCH:
+                pass
+            case counter:
+                self.counts[counter] += 1
+
+
+@dataclass(slots=True)
+class Folded:
+    days: dict[tuple[int, str], DayChange] = field(default_factory=dict[tuple[int, str], DayChange])
+    late: Counter[str] = field(default_factory=Counter[str])
+    """By stream, how many effects came when the day that they belong to had expired."""
+    parked: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    """By user, what waits until the user's campus is known."""
+
+
+def fold(effects: Iterable[Sourced], campuses: Mapping[str, CampusLike], now: Moment) -> Folded:
+    """What these effects change, in whichever order they come: the day of each is the event's own, in the
+    zone of the user's campus.
+    """
+    folded = Folded()
+    latest: dict[str, DayChange] = {}
+    for sourced in effects:
+        effect, source = sourced
+        moment = source.at * 1000
+        change = latest.get(effect.user)
+        if change is None or not change.day.begins <= moment < change.day.ends:
+            campus = campuses.get(effect.user)
+            if campus is None:
+                folded.parked.setdefault(effect.user, []).append(sourced.written())
+                continue
+            day = day_at(campus.timezone, moment)
+            if day.expires <= now:
+                folded.late[source.stream] += 1
+                continue
+            place = day.ymd, effect.user
+            change = folded.days.get(place)
+            if change is None:
+                change = folded.days[place] = DayChange(day, effect.user, campus.id)
+            latest[effect.user] = change
+        change.add(effect, source.at)
+    return folded

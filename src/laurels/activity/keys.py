@@ -1,0 +1,98 @@
+"""Every key that activity has in Valkey, and the stream names. Pure.
+
+    x:invites.events … x:presence.heartbeats   the seven streams that come in
+    x:lb.dead                                  events that could not be read, and why
+
+    lb:day:20251024:user:USER                  hash: the counters of a user's day (`counters.py`)
+    lb:day:20251024:uniq_senders:USER          set: who wrote to the user
+    lb:day:20251024:uniq_accept_from:USER      set: who accepted the user's invitations
+    lb:day:20251024:seconds:USER               hash: second -> messages sent in it, `dm` or `dm room`
+    lb:day:20251024:campus:CAMPUS:users:SHARD  set: the users whose day is pinned to that campus
+    user:campus:USER                           string: the id of the user's campus
+    streak:USER                                hash: current, best, last_active_ymd
+
+    lb:cursors:SHARD                           hash: stream -> the last entry applied to these users;
+                                               `changes`, the number that the last mark got;
+                                               `late:STREAM`, effects that came after their day had expired
+    lb:changed:SHARD                           sorted set: `20251024:USER` -> number of the change
+    lb:parked:SHARD                            set: users whose campus is not known
+    lb:parked:of:USER                          list: what waits for it
+    lb:workers                                 sorted set: who accrues, by when each was last heard of
+
+Users fall into a fixed number of shards. On one node the names stand as above; on a cluster each carries its
+user's shard before it, as in `{campus:17}lb:day:20251024:user:USER`: one call changes what one shard has.
+"""
+
+from __future__ import annotations
+
+import zlib
+from functools import lru_cache
+from typing import Final
+
+SHARDS: Final = 32
+"""Never to change on a Valkey that holds activity: the cursors are counted by it."""
+
+INVITES: Final = "x:invites.events"
+FRIENDSHIPS: Final = "x:friendships.events"
+CHAT: Final = "x:chat.events"
+ROOMCHAT: Final = "x:roomchat.events"
+ROOMS: Final = "x:rooms.events"
+ACTIVITIES: Final = "x:activities.events"
+HEARTBEATS: Final = "x:presence.heartbeats"
+STREAMS: Final = (INVITES, FRIENDSHIPS, CHAT, ROOMCHAT, ROOMS, ACTIVITIES, HEARTBEATS)
+GROUP: Final = "laurels"
+
+DEAD: Final = "x:lb.dead"
+DEAD_CURSORS: Final = f"lb:dead:{{{DEAD}}}"
+"""Hash: stream -> the last entry that was buried; beside the stream on a cluster too."""
+WORKERS: Final = "lb:workers"
+
+
+@lru_cache(maxsize=100_000)
+def shard_of(user: str) -> int:
+    """Users are canonical UUIDs, in small letters."""
+    return zlib.crc32(user.encode()) % SHARDS
+
+
+class ActivityKeys:
+    """The keys of users, days and shards. A day is `ymd`: 20251024."""
+
+    def __init__(self, *, cluster: bool) -> None:
+        self._tags = [f"{{campus:{shard}}}" if cluster else "" for shard in range(SHARDS)]
+
+    def _of_user(self, user: str) -> str:
+        return self._tags[shard_of(user)]
+
+    def counters(self, ymd: int, user: str) -> str:
+        return f"{self._of_user(user)}lb:day:{ymd}:user:{user}"
+
+    def senders(self, ymd: int, user: str) -> str:
+        return f"{self._of_user(user)}lb:day:{ymd}:uniq_senders:{user}"
+
+    def accepts(self, ymd: int, user: str) -> str:
+        return f"{self._of_user(user)}lb:day:{ymd}:uniq_accept_from:{user}"
+
+    def seconds(self, ymd: int, user: str) -> str:
+        return f"{self._of_user(user)}lb:day:{ymd}:seconds:{user}"
+
+    def campus_of(self, user: str) -> str:
+        return f"{self._of_user(user)}user:campus:{user}"
+
+    def streak(self, user: str) -> str:
+        return f"{self._of_user(user)}streak:{user}"
+
+    def parked_of(self, user: str) -> str:
+        return f"{self._of_user(user)}lb:parked:of:{user}"
+
+    def campus_users(self, shard: int, ymd: int, campus: str) -> str:
+        """All of a campus's users of a day, once every shard is asked."""
+        return f"{self._tags[shard]}lb:day:{ymd}:campus:{campus}:users:{shard}"
+
+    def cursors(self, shard: int) -> str:
+        return f"{self._tags[shard]}lb:cursors:{shard}"
+
+    def changed(self, shard: int) -> str:
+        return f"{self._tags[shard]}lb:changed:{shard}"
+
+    def parked(self, shard: int) -> str:
+        return f"{self._tags[shard]}lb:parked:{shard}"

@@ -1,0 +1,142 @@
+"""The boards of campuses: four scopes each, by day, and as rolling sums of the last 7 and 30 days.
+
+A daily entry is the score of the day as it stands: placing it again changes nothing. The sums move with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final, Literal
+
+from laurels.activity.scoring import SCOPES
+from laurels.boards.board import Address
+from laurels.boards.definition import BoardDefinition
+from laurels.boards.keys import WHOLE, BoardRef
+from laurels.boards.submission import Submission
+from laurels.boards.zones import zone_names
+from laurels.errors import Conflict, LaurelsError, NotFound
+from laurels.moments import MICROSECOND, datetime_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from laurels.activity.days import Day
+    from laurels.activity.scoring import Scope, Scores
+    from laurels.archive.campus import Campus
+    from laurels.boards.board import Board
+    from laurels.boards.catalog import Catalog
+    from laurels.boards.define import Definer
+    from laurels.boards.submit import Submitter
+    from laurels.clock import Clock
+    from laurels.valkey.client import Valkey
+
+PROJECT: Final = "campus"
+
+Period = Literal["daily", "weekly", "monthly"]
+PERIODS: Final[dict[Period, str]] = {"daily": "daily", "weekly": "rolling_7d", "monthly": "rolling_30d"}
+"""The documented periods, and the windows that they are."""
+DAYS: Final[dict[Period, int]] = {"daily": 1, "weekly": 7, "monthly": 30}
+
+# A day is corrected within 48 hours of its end, and by workers that were away for a while.
+LATENESS: Final = timedelta(days=4)
+# Six months have at most so many days.
+SIX_MONTHS: Final = timedelta(days=184)
+
+MEMBERS_A_COMMAND: Final = 500
+DEFINING_TIMES: Final = 4
+
+
+def board_of(scope: Scope, campus_id: str) -> BoardRef:
+    return BoardRef(PROJECT, f"{scope}.{campus_id}")
+
+
+def definition_of(scope: Scope, campus: Campus, *, cluster: bool) -> BoardDefinition:
+    """On one node the keys have their documented names. A cluster spreads boards by names of their own."""
+    keys = {window: f"lb:z:{scope}:{period}:{campus.id}:{{yyyymmdd}}" for period, window in PERIODS.items()}
+    return BoardDefinition.model_validate(
+        {
+            "aggregate": "last",
+            "timezone": campus.timezone,
+            "windows": [
+                {"period": "daily", "keep": 30},
+                {"period": "rolling", "days": 7, "sum_of": "daily", "keep": timedelta(weeks=12)},
+                {"period": "rolling", "days": 30, "sum_of": "daily", "keep": SIX_MONTHS},
+            ],
+            "lateness": LATENESS,
+            "archive": {"journal": False},
+            "keys": None if cluster else keys,
+        }
+    )
+
+
+def is_sound(campus: Campus) -> bool:
+    """Whether its zone is known; others may write the table of campuses too."""
+    return campus.timezone in zone_names()
+
+
+def slot_of(ymd: int) -> str:
+    return f"{ymd // 10_000:04}-{ymd // 100 % 100:02}-{ymd % 100:02}"
+
+
+class Rankings:
+    def __init__(
+        self, valkey: Valkey, catalog: Catalog, definer: Definer, submitter: Submitter, clock: Clock
+    ) -> None:
+        self._valkey = valkey
+        self._catalog = catalog
+        self._definer = definer
+        self._submitter = submitter
+        self._clock = clock
+
+    async def ensure(self, campus: Campus) -> None:
+        """Defines the boards of a campus, or brings them up to date."""
+        for scope in SCOPES:
+            await self.board(scope, campus)
+
+    async def board(self, scope: Scope, campus: Campus) -> Board:
+        """As the campus is now; asks no store about a board in use."""
+        ref = board_of(scope, campus.id)
+        wanted = definition_of(scope, campus, cluster=self._valkey.is_cluster)
+        for _ in range(DEFINING_TIMES):
+            try:
+                board = await self._catalog.board(ref)
+                if board.definition == wanted:
+                    return board
+            except NotFound:
+                pass
+            try:
+                await self._definer.define(ref, wanted)
+            except Conflict:  # another process defines it at this moment
+                await self._catalog.refresh(ref)
+        raise Conflict(f"{ref} is defined otherwise than a campus's board is, and cannot be changed to it")
+
+    async def place(self, campus: Campus, day: Day, scores: Mapping[str, Scores]) -> int:
+        """Brings the day's entries of these users up to date, in every scope; how many changed."""
+        now = self._clock()
+        if now < day.begins or now - day.ends >= LATENESS // MICROSECOND:
+            return 0
+        placed = await asyncio.gather(*(self._place(scope, campus, day, scores) for scope in SCOPES))
+        return sum(placed)
+
+    async def _place(self, scope: Scope, campus: Campus, day: Day, scores: Mapping[str, Scores]) -> int:
+        board = await self.board(scope, campus)
+        wanted = {user: getattr(each, scope) for user, each in scores.items()}
+        held = await self._held(board, day, list(wanted))
+        at = datetime_of(min(self._clock(), day.ends - 1))
+        changed = [Submission(user, score, at=at) for user, score in wanted.items() if held[user] != score]
+        done = await self._submitter.submit_many(board.ref, changed)
+        if done.rejected:
+            raise LaurelsError(f"{board.ref} refused a score of {day.ymd}: {done.rejected[0].detail}")
+        return len(changed)
+
+    async def _held(self, board: Board, day: Day, users: list[str]) -> dict[str, float | None]:
+        key = board.window_key(0, Address("daily", slot_of(day.ymd), WHOLE))
+        held: dict[str, float | None] = {}
+        for first in range(0, len(users), MEMBERS_A_COMMAND):
+            some = users[first : first + MEMBERS_A_COMMAND]
+            found = await self._valkey.command("ZMSCORE", key, *some)
+            held |= {
+                user: None if score is None else float(score) for user, score in zip(some, found, strict=True)
+            }
+        return held

@@ -1,0 +1,123 @@
+"""Scores while the day lasts: whoever changed is scored again, and placed on the boards within seconds.
+
+A score is a function of the day's counters and of the streak, so doing it twice, or at once with another,
+leaves the same entries. A day that is finalized, or just being so, is left to that: it is asked for again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from laurels.activity.days import day_of
+from laurels.activity.keys import SHARDS, ActivityKeys, shard_of
+from laurels.activity.marks import Marks
+from laurels.activity.policy import policy_on
+from laurels.activity.rankings import PERIODS, is_sound
+from laurels.activity.scoring import SCOPES, Scores, score
+from laurels.activity.streaks import Streak, days_from, streak_on
+from laurels.archive.campus_days import DayKey
+from laurels.archive.campus_totals import Worked
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from laurels.activity.counters import Counters
+    from laurels.activity.marks import Mark
+    from laurels.activity.rankings import Rankings
+    from laurels.archive.campus import Campus, CampusStore
+    from laurels.archive.campus_days import CampusDays
+    from laurels.archive.campus_totals import Totals
+    from laurels.clock import Clock
+    from laurels.valkey.client import Valkey
+
+MARKS_A_SHARD: Final = 100
+# Counters live for 48 hours after their day: so many days before it may be active and not finalized.
+UNFINALIZED_DAYS: Final = 3
+
+log = structlog.get_logger("laurels.campus")
+
+
+@dataclass(frozen=True)
+class Rescorer:
+    valkey: Valkey
+    campuses: CampusStore
+    days: CampusDays
+    rankings: Rankings
+    totals: Totals
+    clock: Clock
+
+    async def run_once(self) -> int:
+        """Scores those that changed longest ago; how many days of users were looked at."""
+        began = time.monotonic()
+        marks = Marks(self.valkey, ActivityKeys(cluster=self.valkey.is_cluster))
+        found = await asyncio.gather(*(marks.changed(shard, MARKS_A_SHARD) for shard in range(SHARDS)))
+        changed = [mark for some in found for mark in some]
+        if not changed:
+            return 0
+        settled, tables = await self._rescore(marks, changed)
+        by_shard: dict[int, list[Mark]] = {}
+        for mark in settled:
+            by_shard.setdefault(shard_of(mark.user), []).append(mark)
+        await asyncio.gather(*(marks.settle(shard, some) for shard, some in by_shard.items()))
+        await self.totals.add(Worked(PERIODS, SCOPES, tables, time.monotonic() - began))
+        return len(settled)
+
+    async def _rescore(self, marks: Marks, changed: list[Mark]) -> tuple[list[Mark], int]:
+        """The marks that are done with, and how many campus days were brought up to date."""
+        held = await marks.held([(mark.ymd, mark.user) for mark in changed])
+        campuses = {campus.id: campus for campus in await self.campuses.campuses() if is_sound(campus)}
+        days: dict[DayKey, dict[str, Counters]] = {}
+        waiting: set[Mark] = set()
+        for mark, each in zip(changed, held, strict=True):
+            if not each.campus:
+                continue  # it has expired
+            campus = campuses.get(each.campus)
+            if campus is None:
+                log.warning("a campus is gone, or its zone unknown", campus=each.campus, ymd=mark.ymd)
+            elif self.clock() < day_of(campus.timezone, mark.ymd).begins:
+                waiting.add(mark)  # by an event's clock that is ahead of ours
+            else:
+                days.setdefault(DayKey(mark.ymd, campus.id), {})[mark.user] = each.counters
+        for key in await self.days.ask_again(days.keys()):
+            del days[key]
+        for key, counters in days.items():
+            await self._place(campuses[key.campus_id], key.ymd, counters)
+        # What was opened meanwhile may have been finalized before what was placed just now.
+        await self.days.ask_again(await self.days.opened(days.keys()))
+        return [mark for mark in changed if mark not in waiting], len(days)
+
+    async def _place(self, campus: Campus, ymd: int, counters: dict[str, Counters]) -> None:
+        streaks = await self._streaks(ymd, list(counters))
+        policy = policy_on(ymd)
+        scores: dict[str, Scores] = {
+            user: score(each, streaks[user], policy) for user, each in counters.items()
+        }
+        await self.rankings.place(campus, day_of(campus.timezone, ymd), scores)
+
+    async def _streaks(self, ymd: int, users: list[str]) -> dict[str, int]:
+        """The streak of each, as it will be when the days up to this one are finalized."""
+        before = [days_from(ymd, -ago) for ago in range(1, UNFINALIZED_DAYS + 1)]
+        known = await self.days.streaks(users, before)
+        active = await self._active(users, before)
+        streaks: dict[str, int] = {}
+        for user in users:
+            row, finalized = known[user]
+            streak = Streak(row.current, row.best, row.last_active_ymd) if row else Streak()
+            streaks[user] = streak_on(ymd, streak, finalized, active[user])
+        return streaks
+
+    async def _active(self, users: list[str], days: Iterable[int]) -> dict[str, set[int]]:
+        """On which of these days each has been active, as far as Valkey still knows."""
+        keys = ActivityKeys(cluster=self.valkey.is_cluster)
+        asked = [(user, ymd) for user in users for ymd in days]
+        found = await self.valkey.commands([("EXISTS", keys.counters(ymd, user)) for user, ymd in asked])
+        active: dict[str, set[int]] = {user: set() for user in users}
+        for (user, ymd), is_there in zip(asked, found, strict=True):
+            if is_there:
+                active[user].add(ymd)
+        return active

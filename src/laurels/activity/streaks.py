@@ -1,0 +1,57 @@
+"""Days in a row: how many a user has been active, up to a day. Pure.
+
+A day counts itself. The day before is the date before: zones and clock changes do not break a streak.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Mapping
+
+
+@dataclass(frozen=True, slots=True)
+class Streak:
+    """As the last finalized day left it."""
+
+    current: int = 0
+    best: int = 0
+    last_active_ymd: int = 0
+
+
+def date_of(ymd: int) -> date:
+    """ValueError when there is no such date.
+
+    >>> date_of(20251024)
+    datetime.date(2025, 10, 24)
+    """
+    return date(ymd // 10_000, ymd // 100 % 100, ymd % 100)
+
+
+def ymd_of(day: date) -> int:
+    return day.year * 10_000 + day.month * 100 + day.day
+
+
+def days_from(ymd: int, days: int) -> int:
+    """The date so many days later, or earlier.
+
+    >>> days_from(20251101, -1)
+    20251031
+    """
+    return ymd_of(date.fromordinal(date_of(ymd).toordinal() + days))
+
+
+def streak_on(ymd: int, known: Streak, finalized: Mapping[int, int], active: Container[int]) -> int:
+    """The streak of a day on which the user is active.
+
+    `finalized`: the streaks of days before that are; `active`: days that are not yet, but were active.
+    """
+    days = 1
+    while (before := days_from(ymd, -days)) in active and before not in finalized:
+        days += 1
+    if before in finalized:
+        return days + finalized[before]
+    return days + (known.current if known.last_active_ymd == before else 0)

@@ -1,0 +1,202 @@
+"""What people ask: a campus's table, and how they stand themselves.
+
+A table comes from the board; where Valkey no longer has it, from the finalized days.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from laurels.activity.days import Day, day_at, day_of
+from laurels.activity.rankings import DAYS, PERIODS, board_of, is_sound, slot_of
+from laurels.activity.scoring import SCOPES
+from laurels.activity.streaks import Streak, date_of, days_from
+from laurels.archive.campus_reads import Placed
+from laurels.boards.ranks import AMONG_LIMIT, Stretch, Where
+from laurels.errors import InvalidInput, NotFound
+from laurels.moments import datetime_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from laurels.activity.rankings import Period
+    from laurels.activity.scoring import Scope
+    from laurels.archive.campus import Campus, CampusStore, User
+    from laurels.archive.campus_reads import ActiveDay, CampusReads, EarnedBadge
+    from laurels.boards.ranks import Reader
+    from laurels.clock import Clock
+
+MOST_DAYS = 400
+"""How many days a calendar may span."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Which table."""
+
+    scope: Scope
+    period: Period
+    campus_id: str
+    ymd: int | None = None
+    limit: int = 100
+    offset: int = 0
+    deltas: bool = False
+    user_id: str | None = None
+    """Whose row is told too, wherever it stands."""
+
+
+class Delta(NamedTuple):
+    """Since the day before; None for who was not in that table."""
+
+    rank: int | None
+    """How many ranks were gained."""
+    score: float | None
+
+
+class Row(NamedTuple):
+    placed: Placed
+    user: User | None
+    delta: Delta | None
+
+
+@dataclass(frozen=True)
+class Table:
+    campus: Campus
+    ymd: int
+    total: int
+    next_reset_at: datetime
+    rows: list[Row]
+    user: Row | None = None
+    """Of the user that was asked about."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    user: User
+    campus: Campus
+    ymd: int
+    places: dict[Scope, Placed | None]
+    streak: Streak
+    badges: list[EarnedBadge]
+
+
+class CampusReader:
+    def __init__(self, reader: Reader, store: CampusStore, reads: CampusReads, clock: Clock) -> None:
+        self._reader = reader
+        self._store = store
+        self._reads = reads
+        self._clock = clock
+
+    async def campuses(self) -> list[tuple[Campus, int]]:
+        """Every campus by name, and the date there."""
+        now, campuses = self._clock(), await self._store.campuses()
+        return [(campus, day_at(campus.timezone, now).ymd) for campus in campuses if is_sound(campus)]
+
+    async def table(self, asked: Asked) -> Table:
+        campus = await self._store.campus(asked.campus_id)
+        if campus is None or not is_sound(campus):
+            raise NotFound(f"there is no campus {asked.campus_id}, or its zone is unknown")
+        today = day_at(campus.timezone, self._clock())
+        day = today if asked.ymd is None else _day(campus, asked.ymd, today)
+        total, placed = await self._placed(asked, day, today)
+        apart = await self._places(asked, day, [asked.user_id]) if asked.user_id else {}
+        told = [*placed, *apart.values()]
+        users = await self._store.users([each.user_id for each in told])
+        deltas: dict[str, Delta] = {}
+        if asked.deltas and told:
+            deltas = await self._deltas(asked, campus, day, told)
+        rows = [Row(each, users.get(each.user_id), deltas.get(each.user_id)) for each in told]
+        user = rows.pop() if apart else None
+        return Table(campus, day.ymd, total, datetime_of(today.ends), rows, user)
+
+    async def summary(self, user_id: str) -> Summary:
+        """How a user stands today."""
+        user = (await self._store.users([user_id])).get(user_id)
+        campus = await self._store.campus(user.campus_id) if user and user.campus_id else None
+        if user is None or campus is None or not is_sound(campus):
+            raise NotFound(f"the user {user_id} belongs to no campus")
+        today = day_at(campus.timezone, self._clock())
+        places: dict[Scope, Placed | None] = {}
+        for scope in SCOPES:
+            asked = Asked(scope, "daily", campus.id)
+            places[scope] = (await self._places(asked, today, [user_id])).get(user_id)
+        badges = await self._reads.badges(user_id)
+        return Summary(user, campus, today.ymd, places, await self.streak(user_id), badges)
+
+    async def streak(self, user_id: str) -> Streak:
+        """As the last finalized day left it; of whom nothing is known, none."""
+        row = await self._reads.streak(user_id)
+        return Streak(row.current, row.best, row.last_active_ymd) if row else Streak()
+
+    async def days(self, user_id: str, first: int, last: int) -> list[ActiveDay]:
+        """The finalized days from the first to the last on which the user was active."""
+        for field, ymd in (("from", first), ("to", last)):
+            _check_date(field, ymd)
+        if not first <= last < days_from(first, MOST_DAYS):
+            raise InvalidInput.at("to", f"must be `from` or later, by less than {MOST_DAYS} days")
+        return await self._reads.active_days(user_id, first, last)
+
+    async def _placed(self, asked: Asked, day: Day, today: Day) -> tuple[int, list[Placed]]:
+        where = Where(PERIODS[asked.period], slot_of(day.ymd))
+        stretch = Stretch(limit=asked.limit, rank=asked.offset + 1)
+        try:
+            page = await self._reader.page(board_of(asked.scope, asked.campus_id), where, stretch)
+        except NotFound:  # never used, or past its keep
+            page = None
+        if page and (page.total or day == today):
+            return page.total, [Placed(each.rank, each.member, float(each.score)) for each in page.entries]
+        return await self._reads.table(
+            asked.scope, asked.campus_id, _days(asked.period, day.ymd), asked.limit, asked.offset
+        )
+
+    async def _places(self, asked: Asked, day: Day, users: Sequence[str]) -> dict[str, Placed]:
+        where = Where(PERIODS[asked.period], slot_of(day.ymd))
+        board, found = board_of(asked.scope, asked.campus_id), dict[str, Placed]()
+        for first in range(0, len(users), AMONG_LIMIT):
+            some = users[first : first + AMONG_LIMIT]
+            try:
+                among = (await self._reader.among(board, where, some)).entries
+            except NotFound:
+                among = []
+            found |= {each.member: Placed(each.board_rank, each.member, float(each.score)) for each in among}
+        if found:
+            return found
+        return await self._reads.places(asked.scope, asked.campus_id, _days(asked.period, day.ymd), users)
+
+    async def _deltas(
+        self, asked: Asked, campus: Campus, day: Day, placed: Sequence[Placed]
+    ) -> dict[str, Delta]:
+        before = day_at(campus.timezone, day.begins - 1)
+        then = await self._places(asked, before, [each.user_id for each in placed])
+        deltas: dict[str, Delta] = {}
+        for each in placed:
+            was = then.get(each.user_id)
+            deltas[each.user_id] = (
+                Delta(was.rank - each.rank, each.score - was.score) if was else Delta(None, None)
+            )
+        return deltas
+
+
+def _days(period: Period, ymd: int) -> list[int]:
+    return [days_from(ymd, -ago) for ago in range(DAYS[period])]
+
+
+def _day(campus: Campus, ymd: int, today: Day) -> Day:
+    _check_date("ymd", ymd)
+    if ymd > today.ymd:
+        raise InvalidInput.at("ymd", f"has not begun at this campus, where it is {today.ymd}")
+    try:
+        return day_of(campus.timezone, ymd)
+    except ValueError as error:
+        raise InvalidInput.at("ymd", f"is a day that {campus.timezone} never had") from error
+
+
+def _check_date(field: str, ymd: int) -> None:
+    try:
+        date_of(ymd)
+    except ValueError as error:
+        raise InvalidInput.at(field, f"{ymd} is not a date; write it like 20251024") from error
+    if ymd < 1900_01_01:
+        raise InvalidInput.at(field, "lies before 19000101")

@@ -1,0 +1,96 @@
+"""Campuses, and who belongs to them."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import any_, cast, select
+from sqlalchemy.dialects.postgresql import ARRAY, insert
+
+from laurels.archive.tables import campuses, users
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from sqlalchemy import ColumnElement
+
+    from laurels.archive.engine import Archive
+
+# How many rows go in one statement: PostgreSQL takes 65,535 values.
+ROWS_A_STATEMENT = 5_000
+
+
+@dataclass(frozen=True)
+class Campus:
+    """Ids are UUIDs, written in lower case with hyphens."""
+
+    id: str
+    name: str
+    timezone: str
+
+
+@dataclass(frozen=True)
+class User:
+    id: str
+    campus_id: str | None = None
+    handle: str = ""
+    avatar_url: str | None = None
+
+
+class CampusStore:
+    def __init__(self, archive: Archive) -> None:
+        self._archive = archive
+
+    async def put_campuses(self, given: Iterable[Campus]) -> None:
+        """Stores campuses, or changes those that there are."""
+        await self._upsert(campuses, [asdict(campus) for campus in given])
+
+    async def put_users(self, given: Iterable[User]) -> None:
+        """Stores users, or changes those that there are."""
+        await self._upsert(users, [asdict(user) for user in given])
+
+    async def campuses(self) -> list[Campus]:
+        """Every campus, by name."""
+        async with self._archive.reading() as connection:
+            rows = await connection.execute(_CAMPUS.order_by(campuses.c.name, campuses.c.id))
+            return [Campus(*row) for row in rows]
+
+    async def campus(self, campus_id: str) -> Campus | None:
+        async with self._archive.reading() as connection:
+            row = (await connection.execute(_CAMPUS.where(campuses.c.id == campus_id))).one_or_none()
+            return None if row is None else Campus(*row)
+
+    async def campuses_of(self, user_ids: Iterable[str]) -> dict[str, Campus]:
+        """Where each of these users belongs; those of whom it is not known are left out."""
+        found = (
+            select(users.c.id, campuses.c.id, campuses.c.name, campuses.c.timezone)
+            .join(campuses, campuses.c.id == users.c.campus_id)
+            .where(users.c.id == _any_of(user_ids))
+        )
+        async with self._archive.reading() as connection:
+            rows = await connection.execute(found)
+            return {user: Campus(id_, name, timezone) for user, id_, name, timezone in rows}
+
+    async def users(self, user_ids: Iterable[str]) -> dict[str, User]:
+        """Those of these users that there are."""
+        columns = (users.c.id, users.c.campus_id, users.c.handle, users.c.avatar_url)
+        async with self._archive.reading() as connection:
+            rows = await connection.execute(select(*columns).where(users.c.id == _any_of(user_ids)))
+            return {row.id: User(*row) for row in rows}
+
+    async def _upsert(self, table: Any, rows: list[dict[str, Any]]) -> None:  # noqa: ANN401  # campuses or users
+        by_id = {row["id"]: row for row in rows}
+        rows = [by_id[id_] for id_ in sorted(by_id)]  # in one order: two that store at once do not deadlock
+        async with self._archive.writing(seconds=60) as connection:
+            for first in range(0, len(rows), ROWS_A_STATEMENT):
+                stored = insert(table).values(rows[first : first + ROWS_A_STATEMENT])
+                changes = {name: stored.excluded[name] for name in rows[0] if name != "id"}
+                await connection.execute(stored.on_conflict_do_update(index_elements=["id"], set_=changes))
+
+
+_CAMPUS = select(campuses.c.id, campuses.c.name, campuses.c.timezone)
+
+
+def _any_of(ids: Iterable[str]) -> ColumnElement[Any]:
+    return any_(cast(list(ids), ARRAY(users.c.id.type)))

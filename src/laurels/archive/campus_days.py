@@ -1,0 +1,431 @@
+"""Finalized campus days: scores and ranks, counters, streaks, badges, and what is to be told of them.
+
+A day is replaced in one transaction, and whoever finalizes takes turns: it is there whole, as it was before,
+or not at all. What would be the same stays as it is, `created_at` included: doing it again changes nothing.
+
+`asked` counts the reasons to finalize a day, `answered` those that were. A day is opened before its counters
+are read; from then on a change of them asks again.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from uuid import UUID, uuid4, uuid5
+
+from sqlalchemy import any_, cast, func, select, text, tuple_, update
+from sqlalchemy.dialects.postgresql import ARRAY, insert
+
+from laurels.archive.engine import take_turn
+from laurels.archive.tables import badges, lb_counters, lb_days, streaks
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Collection, Iterable, Sequence
+    from datetime import datetime
+
+    from sqlalchemy import ColumnElement
+    from sqlalchemy.ext.asyncio import AsyncConnection
+
+    from laurels.archive.engine import Archive
+
+# Of all ids that are made from a badge's identity; any constant would do.
+_NAMESPACE: Final = UUID("0f6a6c0e-3f0b-5a51-8a0e-9f4d6d2c1b70")
+# How long one day may take, in seconds: a million users are a small part of it.
+LONGEST_SECONDS: Final = 3600.0
+
+COUNTERS: Final = (
+    "invites_accepted", "friends_new", "dm_sent", "room_sent", "acts_played", "acts_won",
+    "rooms_joined", "rooms_created", "uniq_senders", "uniq_invite_accept_from",
+)  # fmt: skip
+_SCORES: Final = ("social", "engagement", "popularity", "overall", "rank_overall")
+_COUNTED: Final = (*COUNTERS, "peers", "streak")
+
+_STAGING: Final = f"""
+CREATE TEMPORARY TABLE campus_day (
+    user_id uuid PRIMARY KEY, {", ".join(f"{name} int NOT NULL" for name in _COUNTED)},
+    social numeric, engagement numeric, popularity numeric, overall numeric, rank_overall int
+) ON COMMIT DROP
+"""
+
+
+class DayKey(NamedTuple):
+    ymd: int
+    campus_id: str
+
+
+class Counted(NamedTuple):
+    """What a user's day was, or is to be, scored from."""
+
+    counters: tuple[int, ...]
+    """In the order of `COUNTERS`."""
+    peers: int
+
+
+class Ranked(NamedTuple):
+    """A row of the day."""
+
+    user_id: str
+    counted: Counted
+    streak: int
+    scores: tuple[float, float, float, float]
+    """Social, engagement, popularity, overall."""
+    rank: int
+
+
+class Streaks(NamedTuple):
+    """Where a user's streak stands: in the days around, and in the table."""
+
+    before: int | None
+    """That of the day before."""
+    own: int | None
+    """That of the day itself, as it was finalized."""
+    current: int
+    last_active_ymd: int
+
+
+class StreakRow(NamedTuple):
+    user_id: str
+    current: int
+    best: int
+    last_active_ymd: int
+
+
+class BadgeRow(NamedTuple):
+    user_id: str
+    kind: str
+    earned_ymd: int
+    meta: dict[str, Any]
+
+
+@dataclass
+class Changes:
+    """What a finalized day changed."""
+
+    rows: int = 0
+    streaks: list[StreakRow] = field(default_factory=list[StreakRow])
+    awarded: list[BadgeRow] = field(default_factory=list[BadgeRow])
+    revoked: list[BadgeRow] = field(default_factory=list[BadgeRow])
+
+    def __bool__(self) -> bool:
+        return bool(self.rows or self.streaks or self.awarded or self.revoked)
+
+
+class CampusDays:
+    def __init__(self, archive: Archive) -> None:
+        self._archive = archive
+
+    async def open_day(self, key: DayKey) -> None:
+        """Says that the day is to be finalized."""
+        opened = insert(lb_days).values(ymd=key.ymd, campus_id=key.campus_id).on_conflict_do_nothing()
+        async with self._archive.writing() as connection:
+            await connection.execute(opened)
+
+    async def ask_again(self, keys: Collection[DayKey]) -> set[DayKey]:
+        """Those of these days that are opened, and so will be finalized again."""
+        if not keys:
+            return set()
+        again = (
+            update(lb_days)
+            .where(tuple_(lb_days.c.ymd, lb_days.c.campus_id).in_(sorted(keys)))
+            .values(asked=lb_days.c.asked + 1)
+            .returning(lb_days.c.ymd, lb_days.c.campus_id)
+        )
+        async with self._archive.writing() as connection:
+            return {DayKey(*row) for row in await connection.execute(again)}
+
+    async def opened(self, keys: Collection[DayKey]) -> set[DayKey]:
+        """Those of these days that are opened."""
+        if not keys:
+            return set()
+        found = select(lb_days.c.ymd, lb_days.c.campus_id).where(
+            tuple_(lb_days.c.ymd, lb_days.c.campus_id).in_(sorted(keys))
+        )
+        async with self._archive.reading() as connection:
+            return {DayKey(*row) for row in await connection.execute(found)}
+
+    async def unanswered(self) -> list[DayKey]:
+        """Days that are opened and not finalized since they were last asked for, oldest first."""
+        found = (
+            select(lb_days.c.ymd, lb_days.c.campus_id)
+            .where(lb_days.c.asked > lb_days.c.answered)
+            .order_by(lb_days.c.ymd, lb_days.c.campus_id)
+        )
+        async with self._archive.reading() as connection:
+            return [DayKey(*row) for row in await connection.execute(found)]
+
+    async def newest(self) -> dict[str, int]:
+        """The newest day of each campus that is opened."""
+        found = select(lb_days.c.campus_id, func.max(lb_days.c.ymd)).group_by(lb_days.c.campus_id)
+        async with self._archive.reading() as connection:
+            return {row[0]: row[1] for row in await connection.execute(found)}
+
+    async def streaks(
+        self, users: Sequence[str], days: Sequence[int]
+    ) -> dict[str, tuple[StreakRow | None, dict[int, int]]]:
+        """Of each user the streak, and the streaks of these days as far as they are finalized."""
+        rows = select(streaks.c.user_id, streaks.c.current, streaks.c.best, streaks.c.last_active_ymd).where(
+            streaks.c.user_id == _any_of(users)
+        )
+        past = select(lb_counters.c.user_id, lb_counters.c.ymd, lb_counters.c.streak).where(
+            lb_counters.c.user_id == _any_of(users), lb_counters.c.ymd.in_(days)
+        )
+        async with self._archive.reading() as connection:
+            held = {row.user_id: StreakRow(*row) for row in await connection.execute(rows)}
+            found: dict[str, dict[int, int]] = {}
+            for user, ymd, streak in await connection.execute(past):
+                found.setdefault(user, {})[ymd] = streak
+        return {user: (held.get(user), found.get(user, {})) for user in users}
+
+    @asynccontextmanager
+    async def finalizing(self, key: DayKey) -> AsyncGenerator[Finalizing]:
+        """One transaction, once it is our turn."""
+        async with self._archive.writing(seconds=LONGEST_SECONDS) as connection:
+            await connection.execute(text("SET LOCAL statement_timeout = 0"))
+            await take_turn(connection, "campus:finalize")
+            yield Finalizing(connection, key)
+
+
+class Finalizing:
+    """A day in the transaction that replaces it."""
+
+    def __init__(self, connection: AsyncConnection, key: DayKey) -> None:
+        self._connection = connection
+        self._key = key
+        self.changes = Changes()
+        """What it changed so far."""
+
+    async def asked(self) -> int:
+        """What the day was asked for so far; to be known before its counters are."""
+        return (await self._connection.execute(select(lb_days.c.asked).where(_is(self._key)))).scalar_one()
+
+    async def counted(self) -> dict[str, Counted]:
+        """What the day was last finalized from."""
+        columns = [lb_counters.c[name] for name in COUNTERS]
+        found = select(lb_counters.c.user_id, lb_counters.c.peers, *columns).where(
+            lb_counters.c.ymd == self._key.ymd, lb_counters.c.campus_id == self._key.campus_id
+        )
+        rows = (await self._connection.execute(found)).mappings()
+        return {row["user_id"]: Counted(tuple(row[name] for name in COUNTERS), row["peers"]) for row in rows}
+
+    async def streaks(self, users: Sequence[str], before: int) -> dict[str, Streaks]:
+        """`before`: the date of the day before, whichever campus the user was at."""
+        past = select(lb_counters.c.user_id, lb_counters.c.ymd, lb_counters.c.streak).where(
+            lb_counters.c.user_id == _any_of(users), lb_counters.c.ymd.in_((before, self._key.ymd))
+        )
+        known: dict[tuple[str, int], int] = {}
+        for user, ymd, streak in await self._connection.execute(past):
+            known[user, ymd] = streak
+        rows = select(streaks.c.user_id, streaks.c.current, streaks.c.last_active_ymd).where(
+            streaks.c.user_id == _any_of(users)
+        )
+        held = {
+            row.user_id: (row.current, row.last_active_ymd) for row in await self._connection.execute(rows)
+        }
+        return {
+            user: Streaks(
+                known.get((user, before)), known.get((user, self._key.ymd)), *held.get(user, (0, 0))
+            )
+            for user in users
+        }
+
+    async def replace(self, rows: Sequence[Ranked]) -> None:
+        """The day's scores, ranks, counters and streaks are these, and no others."""
+        await self._connection.execute(text(_STAGING))
+        columns = ("user_id", *_COUNTED, *_SCORES)
+        await self._copy(
+            f"COPY campus_day ({', '.join(columns)}) FROM STDIN",
+            (
+                (
+                    row.user_id,
+                    *row.counted.counters,
+                    row.counted.peers,
+                    row.streak,
+                    *map(repr, row.scores),
+                    row.rank,
+                )
+                for row in rows
+            ),
+        )
+        for table, names in (("lb_daily", _SCORES), ("lb_counters", _COUNTED)):
+            for statement in _replace(table, names):
+                done = await self._connection.execute(text(statement), self._parameters)
+                self.changes.rows += done.rowcount
+        changed = await self._connection.execute(text(_STREAKS), self._parameters)
+        self.changes.streaks = [StreakRow(*row) for row in changed]
+
+    async def sums(self, days: Sequence[int]) -> dict[str, float]:
+        """Of everybody at the campus, the sum of `overall` over these days."""
+        found = await self._connection.execute(
+            text(
+                "SELECT user_id::text, sum(overall) FROM lb_daily "
+                "WHERE campus_id = CAST(:campus_id AS uuid) AND ymd = ANY(:days) GROUP BY user_id"
+            ),
+            {**self._parameters, "days": list(days)},
+        )
+        return {user: float(overall) for user, overall in found}
+
+    async def peers(self, days: Sequence[int], least: int) -> list[tuple[str, int]]:
+        """Of this day's users, those who met so many peers or more in these days, and how many."""
+        found = await self._connection.execute(
+            text(
+                "SELECT c.user_id::text, sum(c.peers) FROM lb_counters c JOIN campus_day d USING (user_id) "
+                "WHERE c.ymd = ANY(:days) GROUP BY c.user_id HAVING sum(c.peers) >= :least ORDER BY c.user_id"
+            ),
+            {"days": list(days), "least": least},
+        )
+        return [(user, met) for user, met in found]
+
+    async def holders(self, kind: str, users: Sequence[str], since: int) -> set[str]:
+        """Who of these earned such a badge on a day from `since` on, before this one."""
+        found = select(badges.c.user_id).where(
+            badges.c.kind == kind,
+            badges.c.earned_ymd >= since,
+            badges.c.earned_ymd < self._key.ymd,
+            badges.c.user_id == _any_of(users),
+        )
+        return set((await self._connection.execute(found)).scalars())
+
+    async def put_badges(self, earned: Iterable[BadgeRow], once: str) -> None:
+        """The day's badges are these, and no others. Of the kind `once` nobody has a later one besides."""
+        wanted = {(badge.user_id, badge.kind): badge for badge in earned}
+        own = await self._connection.execute(text(_BADGES), self._parameters)
+        found = {(row.user_id, row.kind): BadgeRow(*row) for row in own}
+        self.changes.revoked = [badge for name, badge in found.items() if name not in wanted]
+        self.changes.awarded = [badge for name, badge in wanted.items() if name not in found]
+        moved = [badge for name, badge in wanted.items() if name in found and found[name].meta != badge.meta]
+        gone = [_badge_id(badge) for badge in (*self.changes.revoked, *moved)]
+        if gone:
+            await self._connection.execute(badges.delete().where(badges.c.id == _any_of(gone)))
+        new = [{"id": _badge_id(badge), **badge._asdict()} for badge in (*self.changes.awarded, *moved)]
+        for first in range(0, len(new), 5_000):
+            rows = insert(badges).values(new[first : first + 5_000])
+            await self._connection.execute(rows.on_conflict_do_nothing())
+        holders = [user for user, kind in wanted if kind == once]
+        if holders:
+            later = badges.delete().where(
+                badges.c.kind == once,
+                badges.c.earned_ymd > self._key.ymd,
+                badges.c.user_id == _any_of(holders),
+            )
+            deleted = later.returning(*(badges.c[name] for name in BadgeRow._fields))
+            self.changes.revoked += [BadgeRow(*row) for row in await self._connection.execute(deleted)]
+
+    async def finish(self, asked: int, policy: int, active: int, until: int, now: datetime) -> None:
+        """The day is finalized, for what it was asked so far; days up to `until` follow what it changed."""
+        is_first = (
+            await self._connection.execute(select(lb_days.c.revision).where(_is(self._key)))
+        ).scalar_one() == 0
+        values: dict[str, Any] = {"answered": asked}
+        if self.changes or is_first:
+            values |= {
+                "policy": policy,
+                "active": active,
+                "revision": lb_days.c.revision + 1,
+                "finalized_at": now,
+            }
+            if self.changes:
+                await self._connection.execute(text(_FOLLOWING), {**self._parameters, "until": until})
+        done = update(lb_days).where(_is(self._key)).values(values).returning(lb_days.c.revision)
+        revision = (await self._connection.execute(done)).scalar_one()
+        if self.changes or is_first:
+            await self._tell(revision, policy, active)
+
+    async def _tell(self, revision: int, policy: int, active: int) -> None:
+        ymd, campus = self._key
+        day = {"ymd": ymd, "campus_id": campus}
+        told: list[tuple[str, dict[str, Any]]] = [
+            ("day:finalized", {**day, "revision": revision, "policy": policy, "active": active})
+        ]
+        told += [("streak:changed", {**day, **row._asdict()}) for row in self.changes.streaks]
+        told += [
+            ("badge:awarded", {**badge._asdict(), "campus_id": campus}) for badge in self.changes.awarded
+        ]
+        told += [
+            ("badge:revoked", {**badge._asdict(), "campus_id": campus}) for badge in self.changes.revoked
+        ]
+        await self._copy(
+            "COPY lb_outbox (id, event, payload, place) FROM STDIN",
+            (
+                (str(uuid4()), event, json.dumps(payload), place)
+                for place, (event, payload) in enumerate(told)
+            ),
+        )
+
+    async def _copy(self, into: str, rows: Iterable[tuple[object, ...]]) -> None:
+        raw = await self._connection.get_raw_connection()
+        driver: Any = raw.driver_connection
+        async with driver.cursor() as cursor, cursor.copy(into) as copy:
+            for row in rows:
+                await copy.write_row(row)
+
+    @property
+    def _parameters(self) -> dict[str, Any]:
+        return {"ymd": self._key.ymd, "campus_id": self._key.campus_id}
+
+
+_OF_DAY: Final = "t.ymd = :ymd AND t.campus_id = CAST(:campus_id AS uuid)"
+
+
+def _replace(table: str, names: Sequence[str]) -> tuple[str, str]:
+    """Takes out what is no longer so; puts in what is not there."""
+    new, old = (", ".join(f"{row}.{name}" for name in names) for row in "nt")
+    listed = ", ".join(names)
+    return (
+        f"""
+        DELETE FROM {table} t WHERE {_OF_DAY} AND NOT EXISTS (
+            SELECT 1 FROM campus_day n WHERE n.user_id = t.user_id AND ({new}) = ({old})
+        )
+        """,  # noqa: S608  # made of the constants above
+        f"""
+        INSERT INTO {table} (ymd, campus_id, user_id, {listed})
+        SELECT :ymd, CAST(:campus_id AS uuid), user_id, {listed} FROM campus_day
+        ON CONFLICT DO NOTHING
+        """,  # noqa: S608  # made of the constants above
+    )
+
+
+# A later day's streak stays what the user has now; it is counted again when that day is asked for again.
+_STREAKS: Final = """
+INSERT INTO streaks AS s (user_id, current, best, last_active_ymd)
+SELECT user_id, streak, streak, :ymd FROM campus_day ORDER BY user_id
+ON CONFLICT (user_id) DO UPDATE SET
+    current = CASE WHEN excluded.last_active_ymd < s.last_active_ymd THEN s.current ELSE excluded.current END,
+    best = greatest(s.best, excluded.best),
+    last_active_ymd = greatest(s.last_active_ymd, excluded.last_active_ymd),
+    updated_at = now()
+WHERE excluded.last_active_ymd > s.last_active_ymd OR excluded.best > s.best
+    OR (excluded.last_active_ymd = s.last_active_ymd AND excluded.current <> s.current)
+RETURNING user_id::text, current, best, last_active_ymd
+"""
+
+# Badges that somebody else awards name no campus.
+_BADGES: Final = """
+SELECT user_id::text, kind, earned_ymd, meta FROM badges
+WHERE earned_ymd = :ymd AND meta ->> 'campus_id' = :campus_id
+"""
+
+# What was counted with this day: the streak of the day after, and the weeks that it is in.
+_FOLLOWING: Final = """
+UPDATE lb_days SET asked = asked + 1
+WHERE ymd > :ymd AND ymd <= :until AND (
+    campus_id = CAST(:campus_id AS uuid)
+    OR (ymd, campus_id) IN (
+        SELECT n.ymd, n.campus_id FROM lb_counters n JOIN campus_day d USING (user_id)
+        WHERE n.ymd > :ymd AND n.ymd <= :until
+    )
+)
+"""
+
+
+def _is(key: DayKey) -> ColumnElement[bool]:
+    return (lb_days.c.ymd == key.ymd) & (lb_days.c.campus_id == key.campus_id)
+
+
+def _badge_id(badge: BadgeRow) -> str:
+    return str(uuid5(_NAMESPACE, f"{badge.kind}|{badge.earned_ymd}|{badge.user_id}"))
+
+
+def _any_of(ids: Sequence[str]) -> ColumnElement[Any]:
+    return any_(cast(ids, ARRAY(lb_counters.c.user_id.type)))

@@ -1,0 +1,67 @@
+"""What finalized days have to tell, kept in the transaction that made it so."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from sqlalchemy import delete, func, select, text
+
+from laurels.archive.engine import take_turn
+from laurels.archive.tables import lb_outbox
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from laurels.archive.engine import Archive
+
+# Transactions end in another order than they begin in, so rows are numbered once they are there: no number
+# ever comes to stand before one that was sent. The newest row always stays, for the next number.
+_NUMBER: Final = """
+WITH numbered AS (
+    SELECT id, row_number() OVER (ORDER BY created_at, place, id) AS nth FROM lb_outbox WHERE number IS NULL
+)
+UPDATE lb_outbox o SET number = nth + (SELECT coalesce(max(number), 0) FROM lb_outbox)
+FROM numbered n WHERE o.id = n.id
+"""
+
+
+class Told(NamedTuple):
+    number: int
+    event: str
+    payload: dict[str, Any]
+
+
+class OutboxStore:
+    def __init__(self, archive: Archive) -> None:
+        self._archive = archive
+
+    async def number(self) -> int:
+        """Numbers what is new, in the order that it was stored; how much it is."""
+        async with self._archive.writing(seconds=60) as connection:
+            await take_turn(connection, "campus:outbox")
+            return (await connection.execute(text(_NUMBER))).rowcount
+
+    async def after(self, number: int, limit: int) -> list[Told]:
+        """What has a number behind this one, in order."""
+        found = (
+            select(lb_outbox.c.number, lb_outbox.c.event, lb_outbox.c.payload)
+            .where(lb_outbox.c.number > number)
+            .order_by(lb_outbox.c.number)
+            .limit(limit)
+        )
+        async with self._archive.reading() as connection:
+            return [Told(*row) for row in await connection.execute(found)]
+
+    async def newest(self) -> int:
+        """The highest number that was given; 0 for none."""
+        async with self._archive.reading() as connection:
+            return (
+                await connection.execute(select(func.coalesce(func.max(lb_outbox.c.number), 0)))
+            ).scalar_one()
+
+    async def forget(self, before: datetime) -> int:
+        """Deletes what is older, but for the newest; how much it was."""
+        newest = select(func.max(lb_outbox.c.number)).scalar_subquery()
+        old = delete(lb_outbox).where(lb_outbox.c.created_at < before, lb_outbox.c.number < newest)
+        async with self._archive.writing(seconds=60) as connection:
+            return (await connection.execute(old)).rowcount

@@ -1,0 +1,71 @@
+"""What a definition would make of this moment: its windows, and what they are called in Valkey. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from laurels.boards.keys import WHOLE, Cut
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from laurels.boards.board import Board, Pane
+    from laurels.boards.definition import BoardDefinition
+    from laurels.moments import Moment
+
+# Stands for the value of a group's dimension, which is known only once somebody submits.
+ANY: Final = "…"
+
+
+@dataclass(frozen=True)
+class PreviewedKey:
+    group: str
+    """`country=…`; empty for the whole board."""
+    key: str
+    """Of the first shard, where there are several."""
+
+
+@dataclass(frozen=True)
+class PreviewedWindow:
+    """The slot of a window that is current now, in the board's own zone."""
+
+    period: str
+    slot: str
+    starts_at: datetime | None
+    ends_at: datetime | None
+    next_slot: str | None
+    keys: tuple[PreviewedKey, ...]
+
+
+@dataclass(frozen=True)
+class Preview:
+    definition: BoardDefinition
+    is_new: bool
+    changed: tuple[str, ...]
+    """Fields that differ from the definition in force."""
+    conflict: str | None
+    """Why the entries that the board holds forbid it, and what to do instead."""
+    windows: tuple[PreviewedWindow, ...]
+
+
+def preview_windows(board: Board, now: Moment) -> tuple[PreviewedWindow, ...]:
+    panes = {pane.label: pane for pane in board.panes(board.definition.timezone)}
+    return tuple(_previewed(board, panes[window.label], now) for window in board.definition.windows)
+
+
+def _previewed(board: Board, pane: Pane, now: Moment) -> PreviewedWindow:
+    slot = pane.calendar.at(now)
+    following = pane.calendar.following(slot)
+    placeholders = pane.calendar.placeholders(slot)
+    cuts = (WHOLE, *(Cut(group, (ANY,) * len(group)) for group in board.definition.groups))
+    return PreviewedWindow(
+        period=pane.label,
+        slot=slot.text,
+        starts_at=slot.starts_at,
+        ends_at=slot.ends_at,
+        next_slot=following.text if following else None,
+        keys=tuple(
+            PreviewedKey(str(cut), board.keys.window(0, pane.label, placeholders, cut)) for cut in cuts
+        ),
+    )

@@ -1,0 +1,259 @@
+"""What an operator looks at: how much comes in, how far the archive is, what could not be archived."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from datetime import datetime  # noqa: TC003  # of dataclasses that are shown
+from typing import TYPE_CHECKING, Final, Literal
+
+from laurels.archive.figures import PostgresFigures, read_figures
+from laurels.archive.journal import Stream, StreamId
+from laurels.boards.journal import Unreadable, read_entry
+from laurels.errors import NotFound, Unavailable
+from laurels.moments import datetime_of
+from laurels.valkey import functions
+from laurels.valkey.client import stream_entries
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from laurels.archive.engine import Archive
+    from laurels.boards.keys import BoardRef
+    from laurels.history.journals import Journals
+    from laurels.valkey.client import Valkey
+
+# Whoever asks more often sees the same figures again.
+FRESH_SECONDS: Final = 1.0
+# Boards that are listed one by one: those with the longest journals.
+MOST_BOARDS: Final = 100
+# Where events of a campus go that cannot be counted.
+CAMPUS_LETTERS: Final = "x:lb.dead"
+SHOWN_MEMBERS: Final = 5
+SHOWN_BYTES: Final = 48
+SHOWN_CHARACTERS: Final = 500
+
+Source = Literal["journal", "campus"]
+
+
+@dataclass(frozen=True)
+class ValkeyFigures:
+    """Over all primaries; `commands`: that it carried out since it started."""
+
+    name: str
+    version: str
+    nodes: int
+    memory_bytes: int
+    memory_limit_bytes: int | None
+    commands: int
+    clients: int
+
+
+@dataclass(frozen=True)
+class JournalFigures:
+    """In calls: one carries the submissions that came at the same moment, up to some hundreds."""
+
+    recorded: int
+    """Ever, over the boards that there are."""
+    waiting: int
+    """To be archived."""
+    bytes: int
+    watermark: datetime
+    """Everything that was recorded before is archived."""
+    age_seconds: float
+    dead_letters: int
+
+
+@dataclass(frozen=True)
+class BoardFigures:
+    project: str
+    board: str
+    recorded: int
+    waiting: int
+    watermark: datetime
+
+
+@dataclass(frozen=True)
+class Figures:
+    at: datetime
+    valkey: ValkeyFigures
+    postgres: PostgresFigures | None
+    """None while it does not answer."""
+    journal: JournalFigures
+    boards: tuple[BoardFigures, ...]
+    """With the longest journals first, then by name."""
+
+
+@dataclass(frozen=True)
+class DeadLetter:
+    id: str
+    source: Source
+    board: str | None
+    """None for an event of a campus."""
+    recorded_at: datetime
+    why: str
+    summary: str
+    """What it was, as far as that can be read."""
+
+
+@dataclass(frozen=True)
+class DeadLetters:
+    total: int
+    letters: tuple[DeadLetter, ...]
+    """Newest first."""
+
+
+class Oversight:
+    def __init__(self, valkey: Valkey, archive: Archive, journals: Journals) -> None:
+        self._valkey = valkey
+        self._archive = archive
+        self._journals = journals
+        self._figures: tuple[float, Figures] | None = None
+
+    async def figures(self) -> Figures:
+        """As of a moment ago."""
+        now = time.monotonic()
+        if self._figures is None or now >= self._figures[0] + FRESH_SECONDS:
+            self._figures = now, await self._read_figures()
+        return self._figures[1]
+
+    async def dead_letters(self, limit: int) -> DeadLetters:
+        """What could not be archived, or counted."""
+        streams = await self._streams()
+        keys = [*(stream.dead_letters for stream in streams), CAMPUS_LETTERS]
+        counts = await self._valkey.commands([("XLEN", key) for key in keys])
+        filled = [key for key, count in zip(keys, counts, strict=True) if count]
+        answers = await self._valkey.commands(
+            [("XREVRANGE", key, "+", "-", "COUNT", limit) for key in filled]
+        )
+        of_streams = {stream.dead_letters: stream for stream in streams}
+        found: list[DeadLetter] = []
+        for key, answer in zip(filled, answers, strict=True):
+            for name, fields in stream_entries(answer):
+                stream = of_streams.get(key)
+                board = None if stream is None else str(streams[stream])
+                found.append(_letter(stream, board, StreamId.parse(name), fields))
+        found.sort(key=lambda letter: letter.recorded_at, reverse=True)
+        return DeadLetters(sum(counts), tuple(found[:limit]))
+
+    async def retry(self, letter: str) -> None:
+        """Puts an entry back into the journal, behind what is there, to be archived; raises `NotFound`."""
+        stream, name = await self._located(letter)
+        if stream is None:
+            raise NotFound(f"{letter} is an event of a campus: send it again from where it came")
+        if not await functions.exhume(self._valkey, stream.dead_letters, stream.key, name):
+            raise NotFound(f"there is no dead letter {letter}")
+
+    async def discard(self, letter: str) -> None:
+        """Raises `NotFound`."""
+        stream, name = await self._located(letter)
+        key = CAMPUS_LETTERS if stream is None else stream.dead_letters
+        if not await self._valkey.command("XDEL", key, name):
+            raise NotFound(f"there is no dead letter {letter}")
+
+    async def _located(self, letter: str) -> tuple[Stream | None, str]:
+        """The journal that the letter is of, None for a campus's; and its id there."""
+        of, _, name = letter.rpartition(".")
+        is_id = all(part.isdecimal() and len(part) < 20 for part in name.split("-", 1)) and "-" in name
+        for stream in (None, *await self._streams()) if is_id else ():
+            if of == _place(stream):
+                return stream, name
+        raise NotFound(f"there is no dead letter {letter}")
+
+    async def _streams(self) -> dict[Stream, BoardRef]:
+        return {stream: ref for ref, streams in await self._journals.by_board() for stream in streams}
+
+    async def _read_figures(self) -> Figures:
+        streams = await self._streams()
+        backlog = await self._journals.backlog()
+        recorded = dict(
+            zip(streams, await self._valkey.added([stream.key for stream in streams]), strict=True)
+        )
+        waiting = await self._journals.lengths(streams)
+        oldest = await self._journals.oldest([stream for stream, count in waiting.items() if count])
+        at = datetime_of(await self._valkey.now())
+        boards: dict[BoardRef, BoardFigures] = {}
+        for stream, ref in streams.items():
+            before = boards.get(ref) or BoardFigures(ref.project, ref.board, 0, 0, at)
+            upto = oldest[stream].recorded_at if stream in oldest else at
+            boards[ref] = BoardFigures(
+                ref.project,
+                ref.board,
+                before.recorded + recorded[stream],
+                before.waiting + waiting[stream],
+                min(before.watermark, upto),
+            )
+        listed = sorted(boards.values(), key=lambda each: (-each.waiting, each.project, each.board))
+        journal = JournalFigures(
+            recorded=sum(recorded.values()),
+            waiting=backlog.calls,
+            bytes=backlog.bytes,
+            watermark=at if backlog.oldest is None else datetime_of(backlog.oldest),
+            age_seconds=backlog.age_seconds,
+            dead_letters=backlog.dead_letters,
+        )
+        return Figures(
+            at, await self._valkey_figures(), await self._postgres(), journal, tuple(listed[:MOST_BOARDS])
+        )
+
+    async def _postgres(self) -> PostgresFigures | None:
+        try:
+            return await read_figures(self._archive)
+        except Unavailable:
+            return None
+
+    async def _valkey_figures(self) -> ValkeyFigures:
+        told = await self._valkey.infos("default")
+        limits = [int(each.get("maxmemory", 0)) for each in told]
+        is_valkey = "valkey_version" in told[0]
+        return ValkeyFigures(
+            name="Valkey" if is_valkey else "Redis",
+            version=told[0].get("valkey_version" if is_valkey else "redis_version", ""),
+            nodes=len(told),
+            memory_bytes=_total(told, "used_memory"),
+            memory_limit_bytes=sum(limits) if all(limits) else None,
+            commands=_total(told, "total_commands_processed"),
+            clients=_total(told, "connected_clients"),
+        )
+
+
+def _total(told: Iterable[Mapping[str, str]], name: str) -> int:
+    return sum(int(each.get(name, 0)) for each in told)
+
+
+def _place(stream: Stream | None) -> str:
+    """Which stream a letter is of, as its id says it."""
+    return "campus" if stream is None else f"{stream.board_id}.{stream.shard}"
+
+
+def _letter(
+    stream: Stream | None, board: str | None, name: StreamId, fields: Mapping[bytes, bytes]
+) -> DeadLetter:
+    text = {key.decode("utf-8", "replace"): value for key, value in fields.items()}
+    why = text.get("why" if stream else "reason", b"").decode("utf-8", "replace")
+    return DeadLetter(
+        id=f"{_place(stream)}.{name}",
+        source="journal" if stream else "campus",
+        board=board,
+        recorded_at=name.recorded_at,
+        why=why[:SHOWN_CHARACTERS],
+        summary=_of_journal(text) if stream else _of_campus(text),
+    )
+
+
+def _of_journal(fields: Mapping[str, bytes]) -> str:
+    body = fields.get("body", b"")
+    try:
+        recorded = read_entry(body, fields.get("skipped", b""))
+    except Unreadable:
+        return f"{len(body)} bytes: {body[:SHOWN_BYTES].hex(' ')}{'…' if len(body) > SHOWN_BYTES else ''}"
+    names = [part.member.decode("utf-8", "replace") for part in recorded.parts[:SHOWN_MEMBERS]]
+    more = f" and {len(recorded.parts) - SHOWN_MEMBERS} more" if len(recorded.parts) > SHOWN_MEMBERS else ""
+    return f"{recorded.kind} of {', '.join(names)}{more}"[:SHOWN_CHARACTERS]
+
+
+def _of_campus(fields: Mapping[str, bytes]) -> str:
+    told = (
+        f"{name} {value.decode('utf-8', 'replace')}" for name, value in fields.items() if name != "reason"
+    )
+    return ", ".join(told)[:SHOWN_CHARACTERS]

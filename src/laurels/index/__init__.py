@@ -1,0 +1,60 @@
+"""Leaderboards declared on models: records in PostgreSQL, ranks in Valkey.
+
+    class GameScore(Base):
+        __tablename__ = "game_scores"
+        __leaderboards__ = [LeaderboardIndex(score="score", group_by=["region"], window="daily", keep=7)]
+        id: Mapped[str] = mapped_column(primary_key=True)
+        region: Mapped[str]
+        score: Mapped[int] = mapped_column(BigInteger)
+
+    await install(engine, GameScore)                     # once, as a migration: triggers that fill the outbox
+    async with Laurels() as laurels, Indexes(laurels, engine, [GameScore]) as index:
+        async with index.maintaining():                  # in one process or several: applies commits
+            await index.caught_up()                      # read your writes
+            best = await leaderboard(GameScore).group("asia").top(10)        # [Ranked(item, score, rank), …]
+            rank = await leaderboard(GameScore, "score").rank("player123")   # None when it has no entry
+
+`Ranking` (what `leaderboard` gives) also has bottom, dense_rank, percentile, windows, window, count, score,
+standing, around; and `entries(k)`, which tells keys, scores and ranks without loading records. `Indexes` has
+`fetch(model, keys)`, `verify()` and `rebuild()`.
+
+- `declare`    what an index is; a wrong one fails where its class is defined
+- `members`    a primary key as the member of a board, in the key's own order
+- `positions`  where a record stands in its windows: the fold of its changes                        pure
+- `triggers`   the DDL that captures every change of a table in the same transaction
+- `outbox`     what was captured and not yet applied, and where each record stands
+- `apply`      the outbox's rows into Valkey, one round at a time; `rebuild`, `verify`
+- `query`      the questions
+- `fusion`     several ranked lists -> one                                                            pure
+- `fuse`       asks the `sources` (an index, a list of one's own, `similar` vectors) and fuses what they say
+"""
+
+from laurels.index.declare import LeaderboardIndex
+from laurels.index.fuse import Fused, Fusion, fuse
+from laurels.index.indexes import Indexes
+from laurels.index.query import Placing, Ranked, Ranking, Window, leaderboard
+from laurels.index.similar import Similar, hnsw_index
+from laurels.index.sources import Leaderboard, RankedList
+from laurels.index.triggers import ddl, install, uninstall
+from laurels.index.verify import Verification
+
+__all__ = [
+    "Fused",
+    "Fusion",
+    "Indexes",
+    "Leaderboard",
+    "LeaderboardIndex",
+    "Placing",
+    "Ranked",
+    "RankedList",
+    "Ranking",
+    "Similar",
+    "Verification",
+    "Window",
+    "ddl",
+    "fuse",
+    "hnsw_index",
+    "install",
+    "leaderboard",
+    "uninstall",
+]

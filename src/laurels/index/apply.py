@@ -1,0 +1,191 @@
+"""The outbox into Valkey, a round at a time: what was committed, where it puts its records, a few calls.
+
+A round is a transaction of the database that holds the records. It takes the index's turn, reads what is
+visible, calls Valkey, and takes out of the outbox what it applied. The cursor in Valkey counts calls and
+moves with their effects; the database's own count is written in the same transaction as what they consumed.
+So at any moment the two are equal, or the cursor is ahead and names the rows that were applied since: whoever
+comes next consumes them. Any other difference means that one of the stores lost something, and the index is
+made anew.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import msgspec
+
+from laurels.index.outbox import Outbox
+from laurels.index.placing import Placer, Step, changes_of, records_a_call
+from laurels.index.rebuild import Rebuild
+from laurels.valkey.functions import CursorMoved, DefinitionChanged
+
+if TYPE_CHECKING:
+    from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+    from laurels.boards.board import Board
+    from laurels.boards.catalog import Catalog
+    from laurels.boards.keys import BoardRef
+    from laurels.boards.retention import Retention
+    from laurels.clock import Clock
+    from laurels.index.declare import Declared
+    from laurels.index.outbox import Captured, Moved, State
+    from laurels.moments import Moment
+    from laurels.valkey.client import Valkey
+
+# Changes that a transaction takes: the more, the fewer of those that are done are passed over again.
+ROWS_A_ROUND: Final = 2000
+
+
+class Applied(msgspec.Struct, array_like=True):
+    """The changes of a round that Valkey has."""
+
+    since: int
+    """The cursor before it."""
+    rows: list[int]
+
+
+class Cursor(NamedTuple):
+    """How far the index is, as Valkey knows it."""
+
+    calls: int
+    applied: Applied
+
+
+class Round(NamedTuple):
+    applied: list[Captured]
+    are_new: bool = True
+    """Whether they were applied now, not by who was interrupted before."""
+
+
+@dataclass(frozen=True, eq=False)
+class Applier:
+    """Keeps one index in step with its table."""
+
+    index: Declared[Any]
+    ref: BoardRef
+    engine: AsyncEngine
+    valkey: Valkey
+    catalog: Catalog
+    retention: Retention
+    clock: Clock
+
+    @property
+    def outbox(self) -> Outbox:
+        return Outbox(self.index)
+
+    async def catch_up(self) -> int:
+        """Applies everything that was committed before the call; how many changes, later ones too."""
+        async with self.engine.connect() as connection:
+            newest = await self.outbox.newest(connection)
+            state = await self.outbox.state(connection)
+        if newest == 0 and self._is_in_step(state, await self._cursor()):
+            return 0
+        applied = 0
+        while rows := await self.apply():
+            applied += len(rows)
+            if rows[-1].seq >= newest:
+                break
+        return applied
+
+    async def apply(self) -> list[Captured]:
+        """One round: the changes that it applied, oldest first; none when nothing is left."""
+        while True:
+            with suppress(CursorMoved):
+                rows = await self._round()
+                if rows is None:
+                    await self.rebuild()
+                elif rows.are_new:
+                    return rows.applied
+
+    async def _round(self) -> Round | None:
+        """None: the index is to be made anew."""
+        async with self.engine.begin() as connection:
+            await self.outbox.take_turn(connection)
+            state, cursor = await self.outbox.state(connection), await self._cursor()
+            if not self._is_in_step(state, cursor):
+                is_finished = cursor is not None and await self._finish(connection, state, cursor)
+                return Round([], are_new=False) if is_finished else None
+            rows = await self.outbox.pending(connection, ROWS_A_ROUND)
+            if any(row.op == "clear" for row in rows):
+                return None
+            await self._apply(connection, state, rows)
+            return Round(rows)
+
+    async def _finish(self, connection: AsyncConnection, state: State, cursor: Cursor) -> bool:
+        """Consumes what a round applied before it was interrupted; whether there was such a round."""
+        since, seqs = cursor.applied.since, cursor.applied.rows
+        if not since == state.calls < cursor.calls or state.built_as != self.index.fingerprint:
+            return False
+        rows = await self.outbox.numbered(connection, seqs)
+        if len(rows) != len(seqs):
+            return False
+        await self._consume(connection, cursor.calls, rows, self.outbox.moved(rows, self.clock()))
+        return True
+
+    async def rebuild(self) -> int:
+        """Makes the index anew from the table, while others write; how many entries it has then."""
+        while True:
+            try:
+                return await Rebuild(
+                    self.index, self.ref, self.engine, self.valkey, self.catalog, self.retention, self.clock
+                ).run()
+            except DefinitionChanged as changed:
+                await self.catalog.refresh(self.ref, changed.known)
+
+    def _is_in_step(self, state: State, cursor: Cursor | None) -> bool:
+        return cursor is not None and cursor.calls == state.calls and state.built_as == self.index.fingerprint
+
+    async def _cursor(self) -> Cursor | None:
+        board = await self.catalog.board(self.ref)
+        return await read_cursor(self.valkey, board)
+
+    async def _apply(self, connection: AsyncConnection, state: State, rows: list[Captured]) -> None:
+        if not rows:
+            return
+        now = self.clock()
+        moved = self.outbox.moved(rows, now)
+        seqs: defaultdict[str, list[int]] = defaultdict(list)
+        for row in rows:
+            seqs[row.key].append(row.seq)
+        keys, size = list(moved), records_a_call(self.index)
+        calls, applied = state.calls, Applied(state.calls, [])
+        for first in range(0, len(keys), size):
+            some = keys[first : first + size]
+            applied.rows += [seq for key in some for seq in seqs[key]]
+            step = Step(str(calls), str(calls + 1), msgspec.msgpack.encode(applied))
+            await self._call({key: moved[key] for key in some}, now, step)
+            calls += 1
+        await self._consume(connection, calls, rows, moved)
+
+    async def _call(self, moved: dict[str, Moved], now: Moment, step: Step) -> None:
+        of_text = self.index.members.of_text
+        changes = changes_of(self.index, ((of_text(key), each) for key, each in moved.items()), now)
+        board = await self.catalog.board(self.ref)
+        while True:
+            placer = Placer(self.valkey, board, self.index)
+            targets = placer.targets(changes, now)
+            await self.catalog.register(board, 0, targets, now)
+            try:
+                return await placer.place(targets, now, step)
+            except DefinitionChanged as changed:
+                board = await self.catalog.refresh(self.ref, changed.known)
+
+    async def _consume(
+        self, connection: AsyncConnection, number: int, rows: list[Captured], moved: dict[str, Moved]
+    ) -> None:
+        await self.outbox.consume(connection, rows, moved)
+        await self.outbox.reached(connection, number, self.index.fingerprint)
+
+
+_applied = msgspec.msgpack.Decoder(Applied)
+
+
+async def read_cursor(valkey: Valkey, board: Board) -> Cursor | None:
+    """None: Valkey knows nothing of the index."""
+    calls, rows = await valkey.command("HMGET", board.keys.of_board(0, "index"), "cursor", "rows")
+    if calls is None:
+        return None
+    return Cursor(int(calls), _applied.decode(rows) if rows else Applied(int(calls), []))

@@ -1,0 +1,166 @@
+"""`fuse`: asks several sources, and makes one list of records of what they answer."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar, overload
+
+from laurels.errors import InvalidInput
+from laurels.index.declare import mapper_of
+from laurels.index.fusion import RRF_K, Greatest, Lineup, ReciprocalRank, Sum, fused, passed
+from laurels.index.query import bound_to
+from laurels.index.similar import Similar
+from laurels.index.sources import Leaderboard
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Generator, Iterable
+
+    from sqlalchemy.ext.asyncio import AsyncSession
+    from sqlalchemy.orm import Mapper
+
+    from laurels.index.fusion import Algorithm, Key, Place, Scored
+    from laurels.index.indexes import Indexes
+    from laurels.index.sources import Source
+
+Model = TypeVar("Model")
+
+RECORDS_AT_ONCE: Final = 10_000
+BY_RANK: Final = ReciprocalRank()
+
+
+@dataclass(frozen=True)
+class Fused(Generic[Model]):
+    """One record of a fused list."""
+
+    item: Model
+    score: float
+    rank: int
+    """From 1 on; no two share one."""
+    parts: tuple[Place | None, ...]
+    """Its rank and score in each source, in their order; None in those that do not list it."""
+
+
+@dataclass(frozen=True)
+class Fusion(Generic[Model]):
+    """What is to be fused, and how; `await` it for the records. Each step gives another."""
+
+    sources: tuple[Source, ...]
+    mapper: Mapper[Model]
+    algorithm: Algorithm = BY_RANK
+    mode: Literal["parallel", "pipeline"] = "parallel"
+    most: int | None = None
+    session: AsyncSession | None = None
+
+    def parallel(self) -> Fusion[Model]:
+        """Every source lists of all records; the result is their union."""
+        return replace(self, mode="parallel")
+
+    def pipeline(self) -> Fusion[Model]:
+        """Each source lists of the records that the one before it listed; the result has what the last lists.
+
+        Scores are fused all the same, from a record's place in the list of every stage.
+        """
+        return replace(self, mode="pipeline")
+
+    def rrf(self, k: float = RRF_K, weights: Iterable[float] | None = None) -> Fusion[Model]:
+        """By ranks: the sum of weight / (k + rank). Weights are one for each source, in their order."""
+        return self._by(ReciprocalRank(k, None if weights is None else tuple(weights)))
+
+    def sum(self, *, raw: bool = False) -> Fusion[Model]:
+        """By the sum of the scores, of which each source's are brought to 0..1 unless `raw`."""
+        return self._by(Sum(raw=raw))
+
+    def max(self, *, raw: bool = False) -> Fusion[Model]:
+        """By the greatest of the scores, of which each source's are brought to 0..1 unless `raw`."""
+        return self._by(Greatest(raw=raw))
+
+    def weighted(self, weights: Iterable[float], *, raw: bool = False) -> Fusion[Model]:
+        """As `sum`, of scores times the weight of their source."""
+        return self._by(Sum(tuple(weights), raw=raw))
+
+    def limit(self, n: int) -> Fusion[Model]:
+        """The best n, and no more."""
+        if type(n) is not int or n < 1:
+            raise InvalidInput.at("limit", f"must be a whole number from 1 on, not {n!r}")
+        return replace(self, most=n)
+
+    def using(self, session: AsyncSession) -> Fusion[Model]:
+        """Records come from this session, and stay in it; else they are detached."""
+        return replace(self, session=session)
+
+    def __await__(self) -> Generator[Any, Any, list[Fused[Model]]]:
+        return self.execute().__await__()
+
+    async def execute(self) -> list[Fused[Model]]:
+        """Best first. A record that is gone meanwhile is left out, and the next takes its rank."""
+        index = bound_to(self.mapper.class_)
+        if self.mode == "pipeline":
+            return await self._with_records(index, passed(await self._in_turn(index), self.algorithm))
+        return await self._with_records(index, fused(await self._at_once(index), self.algorithm))
+
+    async def _at_once(self, index: Indexes) -> list[Lineup]:
+        asked = (self._asked(index, number, None) for number in range(len(self.sources)))
+        lineups: list[Lineup] = []
+        for answer in await asyncio.gather(*asked, return_exceptions=True):
+            if isinstance(answer, BaseException):
+                raise answer
+            lineups.append(answer)
+        return lineups
+
+    async def _in_turn(self, index: Indexes) -> list[Lineup]:
+        lineups: list[Lineup] = []
+        for number in range(len(self.sources)):
+            among = lineups[-1].places.keys() if lineups else None
+            lineups.append(await self._asked(index, number, among))
+        return lineups
+
+    async def _asked(self, index: Indexes, number: int, among: Collection[Key] | None) -> Lineup:
+        return Lineup.of(f"sources[{number}]", await self.sources[number].listed(index, self.mapper, among))
+
+    async def _with_records(self, index: Indexes, items: list[Scored]) -> list[Fused[Model]]:
+        wanted = len(items) if self.most is None else min(self.most, len(items))
+        found: list[Fused[Model]] = []
+        asked = 0
+        while len(found) < wanted and asked < len(items):
+            part = items[asked : asked + min(wanted - len(found), RECORDS_AT_ONCE)]
+            asked += len(part)
+            keys: list[Any] = [item.key[0] if len(item.key) == 1 else item.key for item in part]
+            records = await index.fetch(self.mapper.class_, keys, self.session)
+            for key, item in zip(keys, part, strict=True):
+                if key in records:
+                    found.append(Fused(records[key], item.score, len(found) + 1, item.parts))
+        return found
+
+    def _by(self, algorithm: Algorithm) -> Fusion[Model]:
+        algorithm.check(len(self.sources))
+        return replace(self, algorithm=algorithm)
+
+
+@overload
+def fuse(*sources: Source, of: type[Model]) -> Fusion[Model]: ...
+@overload
+def fuse(*sources: Source, of: None = None) -> Fusion[Any]: ...
+def fuse(*sources: Source, of: type[Any] | None = None) -> Fusion[Any]:
+    """Several ranked lists of one model's records as one: in parallel, by RRF, unless said.
+
+    `of` names the model: for sources that do not, and for the types of the result.
+    """
+    if not sources:
+        raise InvalidInput.at("sources", "there are none: give one or more, such as Leaderboard(…).top(100)")
+    for number, source in enumerate(sources):
+        given: object = source
+        if isinstance(given, Leaderboard | Similar):
+            more = "top(100)" if isinstance(given, Leaderboard) else "nearest(vector, k=50)"
+            raise InvalidInput.at(f"sources[{number}]", f"does not say what it lists: add .{more}")
+        if not hasattr(given, "listed"):
+            raise InvalidInput.at(
+                f"sources[{number}]", f"is none: wrap a list of keys as RankedList(…); not {given!r}"
+            )
+    models = {model for model in (of, *(source.model for source in sources)) if model}
+    if not models:
+        raise InvalidInput.at("of", "is missing, and no source names a model: write fuse(…, of=Streamer)")
+    if len(models) > 1:
+        names = " and ".join(sorted(model.__name__ for model in models))
+        raise InvalidInput.at("sources", f"must be of one model, not of {names}: fuse those of each apart")
+    return Fusion(sources, mapper_of(models.pop()))

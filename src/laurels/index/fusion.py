@@ -1,0 +1,256 @@
+"""Several ranked lists -> one. Pure.
+
+A list has its best first, so an item's rank in it is its place, from 1 on. An item's fused score is made of
+what each list says of it; a list that does not have the item says nothing:
+
+- `ReciprocalRank`: the sum of weight / (k + rank). Scores do not count.
+- `Sum`, `Greatest`: of the scores, each list's brought to 0..1: its first is 1, its last 0, and where all are
+  equal each is 1. Or, with `raw`, of the scores as they are.
+
+Items with the same score are ordered by their best rank in any list, and then by primary key. Sums are exact
+before they are rounded once, so the order of the lists makes no difference.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
+
+from laurels.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+Key: TypeAlias = tuple[Any, ...]
+"""A primary key, column by column."""
+Score: TypeAlias = int | float
+
+RRF_K: Final = 60
+"""As in the paper that named it: Cormack, Clarke and Büttcher, 2009."""
+
+
+class Listed(NamedTuple):
+    """An item as a source tells of it; a list of the user's own may have no scores."""
+
+    key: Key
+    score: Score | None
+
+
+class Place(NamedTuple):
+    """Where an item stands in one list."""
+
+    rank: int
+    score: Score | None
+
+
+class Scored(NamedTuple):
+    """An item of the fused list; `parts` has its place in each of the lists, None where it has none."""
+
+    key: Key
+    score: float
+    parts: tuple[Place | None, ...]
+
+
+@dataclass(frozen=True)
+class Lineup:
+    """One list, checked: each key once, and scores that follow the order."""
+
+    field: str
+    """What errors call it: `sources[0]`."""
+    places: Mapping[Key, Place]
+
+    @classmethod
+    def of(cls, field: str, listed: Iterable[Listed]) -> Lineup:
+        """Raises `InvalidInput` where these are no lineup."""
+        places: dict[Key, Place] = {}
+        for rank, (key, score) in enumerate(listed, start=1):
+            if earlier := places.get(key):
+                raise InvalidInput.at(
+                    field, f"lists {shown(key)} at {earlier.rank} and at {rank}: keep the better of the two"
+                )
+            if score is not None and not math.isfinite(score):
+                raise InvalidInput.at(
+                    f"{field}.score", f"of {shown(key)} must be a finite number, not {score}"
+                )
+            places[key] = Place(rank, score)
+        _check_order(field, [place.score for place in places.values()])
+        return cls(field, places)
+
+    @property
+    def descends(self) -> bool:
+        """Whether a greater score is a better one, as far as the list can tell."""
+        scores = self._scores("scores")
+        return not scores or scores[0] >= scores[-1]
+
+    def raw(self) -> dict[Key, Score]:
+        if not self.descends:
+            raise InvalidInput.at(
+                "raw",
+                f"{self.field} has its lowest score first, which as it stands would count least: "
+                f"leave raw out, or turn its scores around",
+            )
+        return dict(zip(self.places, self._scores("raw"), strict=True))
+
+    def even(self) -> dict[Key, Score]:
+        """Each score as a share of the way from the last to the first."""
+        scores = self._scores("scores")
+        if not scores:
+            return {}
+        first, last = scores[0], scores[-1]
+        if first == last:
+            return dict.fromkeys(self.places, 1.0)
+        if math.isinf(first - last):
+            scores = [score / 2 for score in scores]
+            first, last = scores[0], scores[-1]
+        return {key: (score - last) / (first - last) for key, score in zip(self.places, scores, strict=True)}
+
+    def _scores(self, wanted: str) -> list[Score]:
+        scores = [place.score for place in self.places.values() if place.score is not None]
+        if len(scores) < len(self.places):
+            raise InvalidInput.at(
+                f"{self.field}.score",
+                f"is missing, and {wanted} are to be fused: give (key, score), or use rrf()",
+            )
+        return scores
+
+
+class Algorithm(Protocol):
+    def check(self, sources: int) -> None:
+        """Raises `InvalidInput` where it cannot fuse so many lists."""
+        ...
+
+    def scores(self, lineups: Sequence[Lineup]) -> Mapping[Key, float]:
+        """The fused score of each item that any of the lists has."""
+        ...
+
+
+@dataclass(frozen=True)
+class ReciprocalRank:
+    k: float = RRF_K
+    weights: tuple[float, ...] | None = None
+
+    def check(self, sources: int) -> None:
+        if not _is_number(self.k) or self.k < 0:
+            raise InvalidInput.at("k", f"must be a finite number from 0 on, such as {RRF_K}; not {self.k!r}")
+        _check_weights(self.weights, sources)
+
+    def scores(self, lineups: Sequence[Lineup]) -> Mapping[Key, float]:
+        weights = self.weights or (1.0,) * len(lineups)
+        return _summed(
+            {key: weight / (self.k + place.rank) for key, place in lineup.places.items()}
+            for lineup, weight in zip(lineups, weights, strict=True)
+        )
+
+
+@dataclass(frozen=True)
+class Sum:
+    weights: tuple[float, ...] | None = None
+    raw: bool = False
+
+    def check(self, sources: int) -> None:
+        _check_weights(self.weights, sources)
+
+    def scores(self, lineups: Sequence[Lineup]) -> Mapping[Key, float]:
+        weights = self.weights or (1,) * len(lineups)
+        return _summed(
+            {key: weight * score for key, score in _scores(lineup, raw=self.raw).items()}
+            for lineup, weight in zip(lineups, weights, strict=True)
+        )
+
+
+@dataclass(frozen=True)
+class Greatest:
+    raw: bool = False
+
+    def check(self, sources: int) -> None:
+        """It fuses any number."""
+
+    def scores(self, lineups: Sequence[Lineup]) -> Mapping[Key, float]:
+        found: dict[Key, float] = {}
+        for lineup in lineups:
+            for key, score in _scores(lineup, raw=self.raw).items():
+                found[key] = max(found.get(key, -math.inf), float(score))
+        return found
+
+
+def fused(lineups: Sequence[Lineup], algorithm: Algorithm) -> list[Scored]:
+    """Every item of the lists, best first."""
+    scores = algorithm.scores(lineups)
+    items = [
+        Scored(key, score, tuple(lineup.places.get(key) for lineup in lineups))
+        for key, score in scores.items()
+    ]
+    try:
+        return sorted(items, key=lambda item: (*_before_key(item), item.key))
+    except TypeError:  # keys without an order of their own
+        return sorted(items, key=lambda item: (*_before_key(item), repr(item.key)))
+
+
+def passed(lineups: Sequence[Lineup], algorithm: Algorithm) -> list[Scored]:
+    """As `fused`, of the items that passed every stage: each list is made of the one before it."""
+    return [item for item in fused(lineups, algorithm) if None not in item.parts]
+
+
+def shown(key: Key) -> str:
+    """A key as the user knows it."""
+    return repr(key[0] if len(key) == 1 else key)
+
+
+def _before_key(item: Scored) -> tuple[float, int]:
+    return -item.score, min(place.rank for place in item.parts if place)
+
+
+def _scores(lineup: Lineup, *, raw: bool) -> dict[Key, Score]:
+    return lineup.raw() if raw else lineup.even()
+
+
+def _summed(contributions: Iterable[Mapping[Key, float]]) -> dict[Key, float]:
+    found: dict[Key, list[float]] = {}
+    for contribution in contributions:
+        for key, share in contribution.items():
+            found.setdefault(key, []).append(share)
+    return {key: _sum(key, shares) for key, shares in found.items()}
+
+
+def _sum(key: Key, shares: list[float]) -> float:
+    try:
+        total = math.fsum(shares)
+    except (OverflowError, ValueError):  # ValueError: one share is too great, another too small
+        total = math.nan
+    if not math.isfinite(total):
+        raise InvalidInput.at(
+            "score",
+            f"of {shown(key)} adds up to more than a number holds: give smaller weights, or leave raw out",
+        )
+    return total
+
+
+def _check_order(field: str, scores: list[Score | None]) -> None:
+    there = [score for score in scores if score is not None]
+    if there and len(there) < len(scores):
+        raise InvalidInput.at(
+            f"{field}.score", "is given for some and not for others: give all of them, or none"
+        )
+    steps = list(pairwise(there))
+    if any(one < next_ for one, next_ in steps) and any(one > next_ for one, next_ in steps):
+        raise InvalidInput.at(
+            f"{field}.score", "must follow the order of the list, best first: sort it by its scores"
+        )
+
+
+def _check_weights(weights: tuple[float, ...] | None, sources: int) -> None:
+    if weights is None:
+        return
+    if len(weights) != sources:
+        raise InvalidInput.at(
+            "weights", f"has {len(weights)} for {sources} sources: give one for each, in their order"
+        )
+    for number, weight in enumerate(weights):
+        if not _is_number(weight) or weight < 0:
+            raise InvalidInput.at(f"weights[{number}]", f"must be a finite number from 0 on, not {weight!r}")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

@@ -1,0 +1,255 @@
+"""What an index has in its records' own database: changes that are not applied yet, and where records stand.
+
+Changes of one record are captured in the order in which they happened: whoever changes it next waits until
+the one before has committed, and takes its number after that. Between records the order means nothing. So
+what is visible is applied in the order of its numbers, and nobody waits for the transactions of others.
+"""
+
+# ruff: noqa: S608  # names come from declarations, quoted; values are parameters
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+
+from sqlalchemy import text
+
+from laurels.index.positions import NOWHERE, Change, Placed, Position, folded, read_position, write_position
+from laurels.index.triggers import is_indexed, key_text, of_row, row_groups, row_moment, row_score, table_name
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable, Sequence
+
+    from sqlalchemy import Row
+    from sqlalchemy.ext.asyncio import AsyncConnection
+
+    from laurels.index.declare import Declared
+    from laurels.moments import Moment
+
+RECORDS_AT_ONCE: Final = 1000
+# How long whoever has the turn may be silent: in a round it waits for one call of Valkey, which takes 30
+# seconds at most; in a rebuild or a comparison, for many.
+ROUND_SECONDS: Final = 60
+LONG_SECONDS: Final = 600
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """One row of the outbox, and where its record stood when it was read."""
+
+    seq: int
+    key: str
+    op: Literal["put", "nil", "gone", "clear"]
+    moment: Moment
+    score: int | None
+    groups: tuple[str, ...]
+    position: Position
+
+    def change(self) -> Change:
+        if self.op == "clear":
+            raise AssertionError("a table that was emptied is no change of one record")
+        return Change(self.op, self.moment, self.score, self.groups)
+
+
+class State(NamedTuple):
+    """How far the index is, as its database knows it."""
+
+    calls: int
+    """As many as Valkey's cursor says, unless somebody was interrupted."""
+    built_as: str
+
+
+class Moved(NamedTuple):
+    """Where a record stood, and where it stands after a round."""
+
+    before: Position
+    after: Position
+
+
+class Record(NamedTuple):
+    """A row of the table as the index sees it."""
+
+    key: str
+    row: Placed | None
+    """None: it is not indexed."""
+    position: Position
+
+
+class Outbox:
+    """The rows of one index; each method works on the caller's transaction."""
+
+    def __init__(self, index: Declared[Any]) -> None:
+        self._index = index
+        self._name = {"index": index.name}
+
+    async def take_turn(self, connection: AsyncConnection, *, idle: int = ROUND_SECONDS) -> None:
+        """Waits until nobody else applies this index; until the end of the transaction. PostgreSQL ends it,
+        and gives the turn to others, when nothing is heard for `idle` seconds.
+        """
+        taken = text(
+            "SELECT set_config('idle_in_transaction_session_timeout', :idle, true), "
+            "pg_advisory_xact_lock(hashtextextended('laurels_index:' || :index, 0))"
+        )
+        await connection.execute(taken, {**self._name, "idle": f"{idle}s"})
+
+    async def state(self, connection: AsyncConnection) -> State:
+        asked = text("SELECT calls, built_as FROM laurels_index.indexes WHERE index = :index")
+        found = (await connection.execute(asked, self._name)).one_or_none()
+        return State(0, "") if found is None else State(*found)
+
+    async def count(self, connection: AsyncConnection) -> int:
+        asked = text("SELECT count(*) FROM laurels_index.outbox WHERE index = :index")
+        return (await connection.execute(asked, self._name)).scalar_one()
+
+    async def newest(self, connection: AsyncConnection) -> int:
+        """The number of the last change that is not applied; 0 for none."""
+        asked = text("SELECT coalesce(max(seq), 0) FROM laurels_index.outbox WHERE index = :index")
+        return (await connection.execute(asked, self._name)).scalar_one()
+
+    async def pending(self, connection: AsyncConnection, limit: int) -> list[Captured]:
+        """The next changes, oldest first, each with its record's position."""
+        asked = text(f"{_CAPTURED} WHERE o.index = :index ORDER BY o.seq LIMIT :limit")
+        return [_captured(row) for row in await connection.execute(asked, {**self._name, "limit": limit})]
+
+    async def numbered(self, connection: AsyncConnection, seqs: Sequence[int]) -> list[Captured]:
+        """These changes, those of them that are still there."""
+        asked = text(
+            f"{_CAPTURED} WHERE o.index = :index AND o.seq = ANY(CAST(:seqs AS bigint[])) ORDER BY o.seq"
+        )
+        return [_captured(row) for row in await connection.execute(asked, {**self._name, "seqs": list(seqs)})]
+
+    async def pending_keys(self, connection: AsyncConnection) -> list[str]:
+        """Of the records that have a change which is not applied yet."""
+        asked = text("SELECT DISTINCT key FROM laurels_index.outbox WHERE index = :index AND key IS NOT NULL")
+        return list((await connection.execute(asked, self._name)).scalars())
+
+    def moved(self, rows: Iterable[Captured], now: Moment) -> dict[str, Moved]:
+        """What these changes make of their records, by key."""
+        of_key: defaultdict[str, list[Captured]] = defaultdict(list)
+        for row in rows:
+            of_key[row.key].append(row)
+        return {
+            key: Moved(
+                own[0].position,
+                folded(self._index.rule, own[0].position, (row.change() for row in own), now),
+            )
+            for key, own in of_key.items()
+        }
+
+    async def consume(
+        self, connection: AsyncConnection, rows: Sequence[Captured], moved: dict[str, Moved]
+    ) -> None:
+        """Takes changes out, and writes down where they left their records."""
+        gone = text(
+            "DELETE FROM laurels_index.outbox WHERE index = :index AND seq = ANY(CAST(:seqs AS bigint[]))"
+        )
+        await connection.execute(gone, {**self._name, "seqs": [row.seq for row in rows]})
+        await self.place(connection, {key: each.after for key, each in moved.items()})
+
+    async def place(self, connection: AsyncConnection, positions: dict[str, Position]) -> None:
+        """Writes down where these records stand."""
+        placed = {key: position for key, position in positions.items() if position}
+        nowhere = [key for key, position in positions.items() if not position]
+        if placed:
+            put = text(
+                "INSERT INTO laurels_index.positions (index, key, position) "
+                "SELECT :index, key, position "
+                "FROM unnest(CAST(:keys AS text[]), CAST(:positions AS bytea[])) AS placed (key, position) "
+                "ON CONFLICT (index, key) DO UPDATE SET position = excluded.position"
+            )
+            written = [write_position(position) for position in placed.values()]
+            await connection.execute(put, {**self._name, "keys": list(placed), "positions": written})
+        if nowhere:
+            out = text(
+                "DELETE FROM laurels_index.positions "
+                "WHERE index = :index AND key = ANY(CAST(:keys AS text[]))"
+            )
+            await connection.execute(out, {**self._name, "keys": nowhere})
+
+    async def reached(self, connection: AsyncConnection, calls: int, built_as: str) -> None:
+        """Writes down how far the index is."""
+        moved = text(
+            "INSERT INTO laurels_index.indexes (index, calls, built_as) VALUES (:index, :calls, :built_as) "
+            "ON CONFLICT (index) DO UPDATE SET calls = excluded.calls, built_as = excluded.built_as"
+        )
+        await connection.execute(moved, {**self._name, "calls": calls, "built_as": built_as})
+
+    async def fold_all(self, connection: AsyncConnection, now: Moment) -> None:
+        """Consumes everything that is visible, without applying it: for who makes the index anew."""
+        while rows := await self.pending(connection, RECORDS_AT_ONCE):
+            cleared = next((number for number, row in enumerate(rows) if row.op == "clear"), None)
+            if cleared is not None:
+                rows = rows[: cleared + 1]
+                await self._forget(connection)
+                await self.consume(connection, rows, {})
+                continue
+            await self.consume(connection, rows, self.moved(rows, now))
+
+    async def records(self, connection: AsyncConnection, now: Moment) -> AsyncIterator[list[Record]]:
+        """Every row of the table, some at a time; one that nobody has seen yet is of this moment."""
+        result = await connection.stream(text(self._selected()), {**self._name, "now": now})
+        async for rows in result.partitions(RECORDS_AT_ONCE):
+            yield [_record(row) for row in rows]
+
+    async def of_keys(self, connection: AsyncConnection, keys: Sequence[Any], now: Moment) -> list[Record]:
+        """The rows of these keys; a key is a value, or a tuple of them."""
+        columns = self._index.key
+        values = [key if len(columns) > 1 else (key,) for key in keys]
+        listed = ", ".join(
+            f"unnest(CAST(:key{number} AS {column.type.compile(connection.dialect)}[]))"
+            for number, column in enumerate(columns)
+        )
+        names = ", ".join(of_row("t", column) for column in columns)
+        asked = text(f"{self._selected()} WHERE ({names}) IN (SELECT {listed})")
+        given = {f"key{number}": [value[number] for value in values] for number in range(len(columns))}
+        found = await connection.execute(asked, {**self._name, "now": now, **given})
+        return [_record(row) for row in found]
+
+    async def forget_absent(self, connection: AsyncConnection) -> None:
+        """Drops the positions of records that the table does not have."""
+        absent = text(
+            "DELETE FROM laurels_index.positions p WHERE p.index = :index AND NOT EXISTS "
+            f"(SELECT FROM {table_name(self._index)} t WHERE {key_text(self._index, 't')} = p.key)"
+        )
+        await connection.execute(absent, self._name)
+
+    async def _forget(self, connection: AsyncConnection) -> None:
+        await connection.execute(text("DELETE FROM laurels_index.positions WHERE index = :index"), self._name)
+
+    def _selected(self) -> str:
+        index = self._index
+        key = key_text(index, "t")
+        # Without a column for it, the moment is the one that the last change was captured with.
+        moment = row_moment(index, "t") or "NULL::bigint"
+        return (
+            f"SELECT {key} AS key, coalesce({is_indexed(index, 't')}, false) AS is_indexed, "
+            f"{row_score(index, 't')} AS score, {row_groups(index, 't')} AS groups, "
+            f"{moment} AS moment, p.position, CAST(:now AS bigint) AS now "
+            f"FROM {table_name(index)} t "
+            f"LEFT JOIN laurels_index.positions p ON p.index = :index AND p.key = {key}"
+        )
+
+
+# A position by its key each: what is planned while the tables are small holds when they are large.
+_CAPTURED: Final = (
+    "SELECT o.seq, o.key, o.op, o.moment, o.score, o.groups, "
+    "(SELECT position FROM laurels_index.positions p WHERE p.index = o.index AND p.key = o.key) AS position "
+    "FROM laurels_index.outbox o"
+)
+
+
+def _captured(row: Row[Any]) -> Captured:
+    stood = NOWHERE if row.position is None else read_position(bytes(row.position))
+    return Captured(row.seq, row.key, row.op, row.moment, row.score, tuple(row.groups or ()), stood)
+
+
+def _record(row: Row[Any]) -> Record:
+    position = NOWHERE if row.position is None else read_position(bytes(row.position))
+    placed = None
+    if row.is_indexed:
+        moment = row.moment
+        if moment is None:
+            moment = position[-1].moment if position else row.now
+        placed = Placed(moment, row.score, tuple(row.groups))
+    return Record(row.key, placed, position)

@@ -1,0 +1,94 @@
+"""Records' moves as calls to the index's board: who comes into which windows, and who goes out of which."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from laurels.boards.ordering import Ordering
+from laurels.moments import EARLIEST
+from laurels.valkey import functions
+from laurels.valkey.messages import IndexHeader, shape_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from laurels.boards.board import Board, Target
+    from laurels.index.declare import Declared
+    from laurels.index.outbox import Moved
+    from laurels.index.positions import Window
+    from laurels.moments import Moment
+    from laurels.valkey.client import Valkey, Value
+
+# Entries that one call may write. On two busy cores an entry with its dense rank took 14 µs to place, 9 to
+# take out and 24 to change, so that a call stays under 10 ms.
+WRITES_A_CALL: Final = 400
+
+Changes = dict["Window", dict[bytes, bytes]]
+"""By window: each member's new place, or b"" where it goes out."""
+
+
+class Step(NamedTuple):
+    """A move of the index's cursor, and what is to be remembered of it."""
+
+    expected: str
+    reached: str
+    rows: bytes = b""
+
+
+def records_a_call(index: Declared[Any]) -> int:
+    return max(1, WRITES_A_CALL // (len(index.dimensions) + 1))
+
+
+def changes_of(index: Declared[Any], moved: Iterable[tuple[str, Moved]], now: Moment) -> Changes:
+    """What is to be written for records that moved; each is named by its member."""
+    changes: defaultdict[Window, dict[bytes, bytes]] = defaultdict(dict)
+    place = Ordering.of(index.definition).score_place
+    for member, (before, after) in moved:
+        encoded = member.encode()
+        were, are = index.rule.windows(before, now), index.rule.windows(after, now)
+        for window in were.keys() - are.keys():
+            changes[window][encoded] = b""
+        for window, score in are.items():
+            if were.get(window) != score:
+                changes[window][encoded] = place(score)
+    return changes
+
+
+@dataclass(frozen=True)
+class Placer:
+    """Writes to one board: the index's own, or one that is being made beside it."""
+
+    valkey: Valkey
+    board: Board
+    index: Declared[Any]
+
+    def target(self, window: Window, now: Moment) -> Target | None:
+        """The window as the board has it; None once it is over."""
+        number, groups = window
+        moment = max(number * self.index.rule.length, EARLIEST)
+        return next(iter(self.board.touched(moment, now, self.index.cut(groups)).targets), None)
+
+    def targets(self, changes: Changes, now: Moment) -> dict[Target, dict[bytes, bytes]]:
+        found = ((self.target(window, now), members) for window, members in changes.items())
+        return {target: members for target, members in found if target}
+
+    async def place(self, targets: dict[Target, dict[bytes, bytes]], now: Moment, step: Step) -> None:
+        """One call; raises `CursorMoved` when the index is not where the step begins."""
+        keys = [self.board.keys.of_board(0, name) for name in ("board", "index", "journal")]
+        rest: list[Value] = [step.rows]
+        of_targets: list[tuple[int, int]] = []
+        for target, members in targets.items():
+            keys += self.board.keys.parts(self.board.window_key(0, target.address), metadata=False)
+            of_targets.append((len(members), target.seconds_to_live(now)))
+            for member, place in members.items():
+                rest += (place, member)
+        header = IndexHeader(
+            shape=shape_of(self.board.ordering, dense=self.board.definition.dense, metadata=False),
+            version=self.board.version,
+            expected=step.expected,
+            reached=step.reached,
+            targets=of_targets,
+        )
+        await functions.index(self.valkey, keys, header, rest)

@@ -1,0 +1,119 @@
+"""Where a record stands in its index: the fold of its changes, whoever applies or rebuilds. Pure.
+
+A position is the places that a record has, one a window, the one that was written last at the end. With
+`on_update="move"` there is at most one. Windows are numbered by floor(moment / length).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import msgspec
+
+from laurels.moments import EARLIEST, LATEST, Moment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+OnUpdate = Literal["move", "keep"]
+
+
+class Placed(NamedTuple):
+    """One place: when it was written, and what decides it."""
+
+    moment: Moment
+    score: int
+    groups: tuple[str, ...]
+
+
+Position = tuple[Placed, ...]
+NOWHERE: Position = ()
+
+Window = tuple[int, tuple[str, ...]]
+"""Its number, and the group: (), ("asia",) or ("asia", "tokyo")."""
+
+
+class Change(NamedTuple):
+    """What a commit did to one record."""
+
+    op: Literal["put", "nil", "gone"]
+    """It has this score now; it has none, or is in no group; it is not there any more."""
+    moment: Moment
+    score: int | None = None
+    groups: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """How one index makes positions of changes."""
+
+    length: int
+    """Of a window, in microseconds."""
+    keep: int | None
+    """How many windows can be asked for, the current one included."""
+    on_update: OnUpdate
+
+    def number(self, moment: Moment) -> int:
+        return moment // self.length
+
+    def oldest(self, now: Moment) -> int | None:
+        """The oldest window that can be asked for."""
+        return None if self.keep is None else self.number(now) - self.keep + 1
+
+    def after(self, position: Position, change: Change, now: Moment) -> Position:
+        """The position that a change leaves. A moment that no window can hold is as no score."""
+        if change.op == "gone":
+            return NOWHERE
+        placed = None
+        if change.op == "put" and change.score is not None and EARLIEST <= change.moment < LATEST:
+            placed = Placed(change.moment, change.score, change.groups)
+        others = NOWHERE
+        if self.on_update == "keep":
+            number = self.number(change.moment)
+            others = tuple(each for each in position if self.number(each.moment) != number)
+        return self._pruned((*others, placed) if placed else others, now)
+
+    def settled(self, position: Position, row: Placed | None, now: Moment) -> Position:
+        """The position of a record as its table has it, where what was captured of it may lack something."""
+        if row is None:
+            return NOWHERE if self.on_update == "move" else self._pruned(position, now)
+        if position and position[-1] == row:
+            return self._pruned(position, now)
+        change = Change("put", row.moment, row.score, row.groups)
+        return self.after(position, change, now)
+
+    def windows(self, position: Position, now: Moment) -> dict[Window, int]:
+        """The windows that can be asked for now or later, and the record's score in each."""
+        oldest = self.oldest(now)
+        return {
+            (number, placed.groups[:depth]): placed.score
+            for placed in position
+            if (number := self.number(placed.moment)) >= (number if oldest is None else oldest)
+            for depth in range(len(placed.groups) + 1)
+        }
+
+    def _pruned(self, position: Position, now: Moment) -> Position:
+        """Without what is over, but for the last: from it, a rebuild knows that the record had its time."""
+        oldest = self.oldest(now)
+        if oldest is None or len(position) < 2:
+            return position
+        kept = tuple(each for each in position[:-1] if self.number(each.moment) >= oldest)
+        return (*kept, position[-1])
+
+
+def folded(rule: Rule, position: Position, changes: Iterable[Change], now: Moment) -> Position:
+    for change in changes:
+        position = rule.after(position, change, now)
+    return position
+
+
+_decoder = msgspec.msgpack.Decoder(tuple[Placed, ...])
+
+
+def write_position(position: Position) -> bytes:
+    return msgspec.msgpack.encode(position)
+
+
+def read_position(stored: bytes | None) -> Position:
+    return _decoder.decode(stored) if stored else NOWHERE

@@ -1,0 +1,312 @@
+"""The questions: `await leaderboard(GameScore).group("asia").window(w).top(10)`.
+
+A ranking is a value: each step gives another one, and what is asked of it is awaited. Ranks count from 1 and
+are unique, ties going to the lower key; dense ranks are shared (1-2-2-3). What was committed a moment ago may
+not be in it yet: `await index.caught_up()` first, to read your own writes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
+
+from laurels.boards.ranks import AMONG_LIMIT
+from laurels.errors import InvalidInput, NotFound
+from laurels.index.declare import declared, declared_as
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from sqlalchemy.ext.asyncio import AsyncSession
+    from sqlalchemy.orm import InstrumentedAttribute
+
+    from laurels.boards.answers import Entry, Page, Standing
+    from laurels.index.declare import Declared
+    from laurels.index.indexes import Indexes
+
+Model = TypeVar("Model")
+
+PAGE: Final = 1000
+MOST_WINDOWS: Final = 1000
+
+
+@dataclass(frozen=True)
+class Ranked(Generic[Model]):
+    """A record with its score and its rank."""
+
+    item: Model
+    score: int
+    rank: int
+
+
+@dataclass(frozen=True)
+class Placing:
+    """An entry as the index has it, without its record. `key` is a value, or a tuple for several columns."""
+
+    key: Any
+    score: int
+    rank: int
+
+
+@dataclass(frozen=True)
+class Window:
+    """A window that can be asked for: from `starts_at` up to `ends_at`."""
+
+    id: int
+    """floor(unix time / length)"""
+    starts_at: datetime
+    ends_at: datetime
+    entries: int
+
+
+@dataclass(frozen=True)
+class Ranking(Generic[Model]):
+    """One leaderboard of a model: everybody's in the current window, unless said."""
+
+    model: type[Model]
+    which: str | InstrumentedAttribute[Any] | None = None
+    groups: tuple[str, ...] = ()
+    slot: str | None = None
+    session: AsyncSession | None = None
+    opened: Indexes | None = None
+
+    def index(self, which: str | InstrumentedAttribute[Any]) -> Ranking[Model]:
+        """By its name, or by the attribute that it ranks."""
+        return replace(self, which=which)
+
+    def group(self, *values: object) -> Ranking[Model]:
+        """One group, by its value at each level: `group("asia")`, or `group("asia", "tokyo")` within it."""
+        return replace(self, groups=tuple(_group_text(value) for value in values))
+
+    def window(self, window: Window | int) -> Ranking[Model]:
+        """Another window than the current one: of `windows()`, or by its number."""
+        return replace(self, slot=str(window.id if isinstance(window, Window) else window))
+
+    def using(self, session: AsyncSession) -> Ranking[Model]:
+        """Records come from this session, and stay in it; else they are detached."""
+        return replace(self, session=session)
+
+    @property
+    def declared(self) -> Declared[Model]:
+        return declared_as(self.model, self.which)
+
+    async def top(self, k: int) -> list[Ranked[Model]]:
+        """The best k records, best first. One that is gone, though still ranked, is left out, and the next
+        takes its place.
+        """
+        return await self._listed(k, "top")
+
+    async def bottom(self, k: int) -> list[Ranked[Model]]:
+        """The last k records, last first."""
+        return await self._listed(k, "bottom")
+
+    async def entries(
+        self, k: int, start: Literal["top", "bottom"] = "top", *, skip: int = 0
+    ) -> list[Placing]:
+        """The same as the index has it, without asking PostgreSQL. `skip`: so many first."""
+        _check_count(k)
+        found: list[Placing] = []
+        if k == 0:
+            return found
+        cursor: str | None = None
+        left = skip
+        while len(found) < k:
+            limit = min(PAGE, left + k - len(found))
+            page = await self._page(limit, start, cursor)
+            placings = [self._placing(entry) for entry in page.entries]
+            found += placings[left:]
+            left = max(0, left - len(placings))
+            cursor = page.next
+            if cursor is None:
+                break
+        return found
+
+    async def among(self, keys: Collection[Any]) -> list[Placing]:
+        """Those of these keys that have an entry, best first, each with its rank among all."""
+        index, opened = self.declared, self._open()
+        members = [index.members.of_key(key) for key in keys]
+        found: list[Placing] = []
+        for first in range(0, len(members), AMONG_LIMIT):
+            answer = await opened.laurels.among(
+                opened.board(index),
+                members[first : first + AMONG_LIMIT],
+                slot=self.slot,
+                group=self._group(),
+            )
+            found += [
+                Placing(index.members.key(each.member), int(each.score), each.board_rank)
+                for each in answer.entries
+            ]
+        return sorted(found, key=lambda each: each.rank)
+
+    async def rank(self, key: Any) -> int | None:  # noqa: ANN401  # a primary key of any type
+        """A record's rank; None when it has no entry."""
+        found = await self.standing(key)
+        return None if found is None else found.rank
+
+    async def dense_rank(self, key: Any) -> int | None:  # noqa: ANN401  # as `rank`
+        """One more than how many distinct scores are better."""
+        found = await self.standing(key)
+        return None if found is None or not isinstance(found.dense_rank, int) else found.dense_rank
+
+    async def score(self, key: Any) -> int | None:  # noqa: ANN401  # as `rank`
+        found = await self.standing(key)
+        return None if found is None else int(found.score)
+
+    async def standing(self, key: Any) -> Standing | None:  # noqa: ANN401  # as `rank`
+        """Score, rank, dense rank, percentile and how many there are; None when it has no entry."""
+        index, opened = self.declared, self._open()
+        member = index.members.of_key(key)
+        try:
+            return await opened.laurels.standing(
+                opened.board(index), member, slot=self.slot, group=self._group()
+            )
+        except NotFound:
+            await self._check_window()
+            return None
+
+    async def percentile(self, p: float) -> int | None:
+        """The score that a share p of the entries are no better than, at 1 the best; None without entries."""
+        opened = self._open()
+        try:
+            found = await opened.laurels.percentile(
+                opened.board(self.declared), p, slot=self.slot, group=self._group()
+            )
+        except NotFound:
+            await self._check_window()
+            return None
+        return int(found.score)
+
+    async def count(self) -> int:
+        """How many entries there are."""
+        return (await self._page(1)).total
+
+    async def around(self, key: Any, above: int = 5, below: int = 5) -> list[Ranked[Model]]:  # noqa: ANN401  # as `rank`
+        """A record with those just above and below it; nobody when it has no entry."""
+        index, opened = self.declared, self._open()
+        member = index.members.of_key(key)
+        try:
+            page = await opened.laurels.around(
+                opened.board(index), member, above, below, slot=self.slot, group=self._group()
+            )
+        except NotFound:
+            await self._check_window()
+            return []
+        return await self._with_records([self._placing(entry) for entry in page.entries])
+
+    async def windows(self) -> list[Window]:
+        """Those that can be asked for and have entries, newest first; the current one is always the first."""
+        opened = self._open()
+        found = await opened.laurels.windows(
+            opened.board(self.declared), group=self._group(), limit=MOST_WINDOWS
+        )
+        return [
+            Window(int(each.slot), each.starts_at, each.ends_at, each.entries)
+            for number, each in enumerate(found)
+            if each.starts_at and each.ends_at and (each.entries or number == 0)
+        ]
+
+    def _open(self) -> Indexes:
+        return self.opened or bound_to(self.model)
+
+    def _group(self) -> str | None:
+        levels = self.declared.dimensions
+        if len(self.groups) > len(levels):
+            known = ", ".join(levels) or "none"
+            raise InvalidInput.at(
+                "group", f"{self.declared.name} has {len(levels)} levels of groups ({known})"
+            )
+        return str(self.declared.cut(self.groups)) or None
+
+    async def _page(
+        self, limit: int, start: Literal["top", "bottom"] = "top", cursor: str | None = None
+    ) -> Page:
+        opened = self._open()
+        return await opened.laurels.page(
+            opened.board(self.declared),
+            slot=self.slot,
+            group=self._group(),
+            limit=limit,
+            start=start,
+            cursor=cursor,
+        )
+
+    async def _check_window(self) -> None:
+        """Raises what is wrong with the window, where it is not that it lacks an entry."""
+        if self.slot is not None:
+            await self._page(1)
+
+    def _placing(self, entry: Entry) -> Placing:
+        return Placing(self.declared.members.key(entry.member), int(entry.score), entry.rank)
+
+    async def _listed(self, k: int, start: Literal["top", "bottom"]) -> list[Ranked[Model]]:
+        found: list[Ranked[Model]] = []
+        asked = 0
+        while len(found) < k or not asked:
+            wanted = k - len(found)
+            placings = await self.entries(wanted, start, skip=asked)
+            asked += len(placings)
+            found += await self._with_records(placings)
+            if len(placings) < wanted or k == 0:
+                break
+        if start == "top":
+            found = [replace(each, rank=rank) for rank, each in enumerate(found, 1)]
+        return found
+
+    async def _with_records(self, placings: list[Placing]) -> list[Ranked[Model]]:
+        records = await self._open().fetch(self.model, [each.key for each in placings], self.session)
+        return [Ranked(records[each.key], each.score, each.rank) for each in placings if each.key in records]
+
+
+def leaderboard(model: type[Model], index: str | InstrumentedAttribute[Any] | None = None) -> Ranking[Model]:
+    """The ranking of a model, in the `Indexes` that are open for it; its only index, or the one named."""
+    return Ranking(model, index)
+
+
+_opened: dict[type[Any], list[Indexes]] = {}
+
+
+def bind(indexes: Indexes) -> None:
+    for model in indexes.models:
+        _opened.setdefault(model, []).append(indexes)
+
+
+def unbind(indexes: Indexes) -> None:
+    for model in indexes.models:
+        if indexes in _opened.get(model, ()):
+            _opened[model].remove(indexes)
+
+
+def bound_to(model: type[Any]) -> Indexes:
+    declared(model)
+    if not _opened.get(model):
+        raise InvalidInput.at(
+            "model",
+            f"no Indexes are open for {model.__name__}: `async with Indexes(laurels, engine, "
+            f"[{model.__name__}]):` first",
+        )
+    return _opened[model][-1]
+
+
+def _check_count(k: int) -> None:
+    if isinstance(k, bool) or not isinstance(k, int) or k < 0:  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers exist
+        raise InvalidInput.at("k", f"is how many, from 0, not {k!r}")
+
+
+def _group_text(value: object) -> str:
+    """A group's value as PostgreSQL writes it."""
+    match value:
+        case str():
+            return value
+        case bool():
+            return "true" if value else "false"
+        case Enum():
+            return value.name
+        case date():
+            return value.isoformat()
+        case None:
+            raise InvalidInput.at("group", "records without a group are not ranked, so None is no group")
+        case _:
+            return str(value)

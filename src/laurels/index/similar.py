@@ -1,0 +1,275 @@
+"""The records whose vector is nearest to a given one, by pgvector.
+
+Among all records the answer comes from an HNSW index where there is one (`hnsw_index`), and is then
+approximate: near neighbours may be missing, but there are never fewer than asked for while there are more.
+Among candidates it is exact.
+
+A score is the greater the nearer: the cosine similarity, the inner product, or 1 / (1 + distance).
+"""
+
+from __future__ import annotations
+
+import math
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
+
+from sqlalchemy import Float, Index, exc, func, literal, select, text, tuple_
+
+from laurels.errors import InvalidInput, NotFound
+from laurels.index.fusion import Listed
+from laurels.index.sources import attribute_of, checked_count
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Collection, Iterable, Sequence
+
+    from sqlalchemy import Column, ColumnElement, Select
+    from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+    from sqlalchemy.orm import InstrumentedAttribute, Mapper
+
+    from laurels.index.fusion import Key
+    from laurels.index.indexes import Indexes
+    from laurels.index.sources import Attribute
+
+Metric: TypeAlias = Literal["cosine", "l2", "inner_product"]
+Kind: TypeAlias = Literal["vector", "halfvec"]
+
+METRICS: Final = get_args(Metric)
+MOST_INDEXED: Final[dict[Kind, int]] = {"vector": 2000, "halfvec": 4000}
+"""How many dimensions an index holds."""
+LEAST_PGVECTOR: Final = "0.8"
+
+_OPERATORS: Final[dict[Metric, str]] = {"cosine": "<=>", "l2": "<->", "inner_product": "<#>"}
+_CLASSES: Final[dict[Metric, str]] = {"cosine": "cosine_ops", "l2": "l2_ops", "inner_product": "ip_ops"}
+# How many the index looks at: twice as many as are asked for, between these; and it gives up after so many.
+_LEAST_SEARCHED: Final = 100
+_MOST_SEARCHED: Final = 1000  # pgvector takes no more
+_SCANNED: Final = 20_000
+# SQLSTATE: there is no such type, setting or operator; and what pgvector says of vectors that do not fit.
+_UNDEFINED: Final = {"42704", "42883"}
+_DATA: Final = "22"
+
+
+@dataclass(frozen=True)
+class VectorColumn:
+    """A column of vectors."""
+
+    name: str
+    """What errors call it: `Streamer.embedding`."""
+    mapper: Mapper[Any]
+    column: Column[Any]
+    kind: Kind
+    dimensions: int | None
+
+    @classmethod
+    def of(cls, given: InstrumentedAttribute[Any]) -> VectorColumn:
+        """Raises `InvalidInput` where it is none."""
+        attribute = attribute_of(given, "column", "Streamer.embedding")
+        kind: Any = attribute.column.type
+        return cls(*attribute, _kind(attribute), kind.dim)
+
+    def checked(self, vector: Iterable[float]) -> tuple[float, ...]:
+        """The vector, if it is one and could be in this column."""
+        try:
+            numbers = tuple(float(number) for number in vector)
+        except (TypeError, ValueError) as error:
+            raise InvalidInput.at("vector", f"must be a list of numbers: {error}") from error
+        if not numbers:
+            raise InvalidInput.at("vector", "has no dimensions")
+        if self.dimensions is not None and len(numbers) != self.dimensions:
+            raise InvalidInput.at(
+                "vector",
+                f"has {len(numbers)} dimensions, and {self.name} {self.dimensions}: make both alike",
+            )
+        for number, value in enumerate(numbers):
+            if not math.isfinite(value):
+                raise InvalidInput.at(f"vector[{number}]", f"must be a finite number, not {value}")
+        return numbers
+
+
+@dataclass(frozen=True)
+class Nearest:
+    """The `k` records nearest to a vector: a source of `fuse`."""
+
+    of: VectorColumn
+    metric: Metric
+    vector: tuple[float, ...]
+    k: int
+
+    @property
+    def model(self) -> type[Any]:
+        return self.of.mapper.class_
+
+    async def listed(
+        self,
+        index: Indexes,
+        mapper: Mapper[Any],  # noqa: ARG002  # the column knows its own
+        among: Collection[Key] | None,
+    ) -> list[Listed]:
+        if among is None:
+            return await self.among_all(index.engine)
+        return await self.among(index.engine, among)
+
+    async def among_all(self, engine: AsyncEngine) -> list[Listed]:
+        """Nearest first, by an index where there is one."""
+        async with self._asking(engine) as connection:
+            await connection.execute(self._settings())
+            found = await self._ask(connection, self._by_index())
+            return found if len(found) == self.k else await self._ask(connection, self._exactly())
+
+    async def among(self, engine: AsyncEngine, candidates: Collection[Key]) -> list[Listed]:
+        """Nearest first, exactly."""
+        if not candidates:
+            return []
+        async with self._asking(engine) as connection:
+            return await self._ask(connection, self._exactly(candidates))
+
+    @asynccontextmanager
+    async def _asking(self, engine: AsyncEngine) -> AsyncGenerator[AsyncConnection]:
+        """A transaction, since settings last as long as one; its errors say what to do."""
+        async with engine.connect() as connection:
+            await connection.execution_options(isolation_level="READ COMMITTED")
+            try:
+                yield connection
+            except exc.DBAPIError as error:
+                await connection.rollback()
+                raise await self._explained(connection, error) from error
+
+    async def _ask(self, connection: AsyncConnection, statement: Select[*tuple[Any, ...]]) -> list[Listed]:
+        rows = await connection.execute(statement)
+        # Between the zero vector and any other there is no angle: its cosine is no number.
+        near = sorted((distance, tuple(key)) for *key, distance in rows if not math.isnan(distance))
+        return [Listed(key, self._score(distance)) for distance, key in near]
+
+    def _score(self, distance: float) -> float:
+        """What a distance, as pgvector has it, is worth."""
+        match self.metric:
+            case "cosine":
+                return 1 - distance
+            case "inner_product":
+                return -distance
+            case "l2":
+                return 1 / (1 + distance)
+
+    def _settings(self) -> Select[*tuple[Any, ...]]:
+        """For the transaction: the index goes on until it has found `k`."""
+        settings = {
+            "hnsw.iterative_scan": "strict_order",
+            "hnsw.ef_search": min(_MOST_SEARCHED, max(_LEAST_SEARCHED, 2 * self.k)),
+            "hnsw.max_scan_tuples": max(_SCANNED, 4 * self.k),
+        }
+        return select(*(func.set_config(name, str(value), True) for name, value in settings.items()))
+
+    def _distance(self) -> ColumnElement[float]:
+        vector = literal(list(self.vector), self.of.column.type)
+        return self.of.column.op(_OPERATORS[self.metric], return_type=Float())(vector).label("distance")
+
+    def _by_index(self) -> Select[*tuple[Any, ...]]:
+        """Ordered by the distance alone, for an index gives no other order."""
+        distance = self._distance()
+        rows = select(*self.of.mapper.primary_key, distance).where(self.of.column.is_not(None))
+        return rows.order_by(distance).limit(self.k)
+
+    def _exactly(self, candidates: Collection[Key] | None = None) -> Select[*tuple[Any, ...]]:
+        """Every distance is computed before any two are compared, so no index is asked."""
+        key = self.of.mapper.primary_key
+        named = [column.label(f"key_{number}") for number, column in enumerate(key)]
+        rows = select(*named, self._distance()).where(self.of.column.is_not(None))
+        if candidates is not None:
+            rows = rows.where(_is_one_of(key, candidates))
+        distances = rows.cte("distances").prefix_with("MATERIALIZED", dialect="postgresql")
+        columns = [distances.c[column.name] for column in named]
+        asked = select(*columns, distances.c.distance)
+        return asked.order_by(distances.c.distance, *columns).limit(self.k)
+
+    async def _explained(self, connection: AsyncConnection, error: exc.DBAPIError) -> Exception:
+        """What the error means, where it is about pgvector."""
+        state = str(getattr(error.orig, "sqlstate", None) or "")
+        if state.startswith(_DATA):
+            return InvalidInput.at("vector", f"does not fit {self.of.name}: {error.orig}")
+        if state not in _UNDEFINED:
+            return error
+        version = await connection.scalar(
+            text("SELECT extversion FROM pg_extension WHERE extname = 'vector'")
+        )
+        if version is None:
+            return NotFound(
+                f"{self.of.name}: this database has no pgvector; add it with CREATE EXTENSION vector"
+            )
+        return NotFound(
+            f"{self.of.name}: pgvector {version} does not answer this. It must be {LEAST_PGVECTOR} or newer, "
+            f"and the column a {self.of.kind} in the database too: {error.orig}"
+        )
+
+
+class Similar:
+    """Nearness by a column of vectors: `Similar(Streamer.embedding).nearest(vector, k=50)`."""
+
+    def __init__(self, column: InstrumentedAttribute[Any], metric: Metric = "cosine") -> None:
+        _check_metric(metric)
+        self._of = VectorColumn.of(column)
+        self._metric: Metric = metric
+
+    def nearest(self, vector: Iterable[float], k: int = 10) -> Nearest:
+        """The records nearest to this vector: a list, a tuple, an array of NumPy."""
+        checked = self._of.checked(vector)
+        if self._metric == "cosine" and not any(checked):
+            raise InvalidInput.at("vector", "is zero and has no direction: leave this source out")
+        return Nearest(self._of, self._metric, checked, checked_count(k))
+
+
+def hnsw_index(
+    column: InstrumentedAttribute[Any], metric: Metric = "cosine", *, m: int = 16, ef_construction: int = 64
+) -> Index:
+    """The index that answers `Similar(column, metric)`; it belongs to the model's table from here on.
+
+    `m` and `ef_construction` are pgvector's own: more of either finds better neighbours, and takes longer to
+    build.
+    """
+    _check_metric(metric)
+    of = VectorColumn.of(column)
+    most = MOST_INDEXED[of.kind]
+    if of.dimensions is None:
+        raise InvalidInput.at(
+            of.name, "must say how many dimensions it has to be indexed, as Vector(256) does"
+        )
+    if of.dimensions > most:
+        other = (
+            f": make it a HALFVEC, which may have {MOST_INDEXED['halfvec']}" if of.kind == "vector" else ""
+        )
+        raise InvalidInput.at(of.name, f"has {of.dimensions} dimensions, and an index holds {most}{other}")
+    return Index(
+        f"ix_{of.mapper.local_table.name}_{of.column.name}_{metric}",  # pyright: ignore[reportUnknownMemberType, reportAttributeAccessIssue]  # a model's table has a name
+        of.column,
+        postgresql_using="hnsw",
+        postgresql_with={"m": m, "ef_construction": ef_construction},
+        postgresql_ops={of.column.key: f"{of.kind}_{_CLASSES[metric]}"},
+    )
+
+
+def _is_one_of(columns: Sequence[ColumnElement[Any]], keys: Iterable[Key]) -> ColumnElement[bool]:
+    if len(columns) == 1:
+        return columns[0].in_([key[0] for key in keys])
+    return tuple_(*columns).in_(list(keys))
+
+
+def _check_metric(metric: str) -> None:
+    if metric not in METRICS:
+        raise InvalidInput.at("metric", f"must be one of {', '.join(METRICS)}, not {metric!r}")
+
+
+def _kind(attribute: Attribute) -> Kind:
+    try:
+        from pgvector.sqlalchemy import HALFVEC, VECTOR  # noqa: PLC0415  # an extra, which few need
+    except ImportError as error:
+        raise InvalidInput.at(
+            attribute.name, "needs the package pgvector: pip install 'laurels[index]'"
+        ) from error
+    if isinstance(attribute.column.type, VECTOR):
+        return "vector"
+    if isinstance(attribute.column.type, HALFVEC):
+        return "halfvec"
+    raise InvalidInput.at(
+        attribute.name,
+        f"must be a Vector or HALFVEC of pgvector.sqlalchemy to have neighbours, not {attribute.column.type}",
+    )

@@ -1,0 +1,291 @@
+"""The DDL that captures changes: triggers that write to the outbox in the transaction of the change itself.
+
+For each index one function and four triggers, at the end of each statement, over all the rows that it
+changed: what another program writes counts as well, a thousand rows cost one insert, and keys that change
+places in one UPDATE are seen as they are after it. A row is captured when the score, a group, the timestamp
+or the key is another than before; an update of other columns costs the comparison alone.
+
+`SET LOCAL laurels.now = '2025-10-24T12:00:00Z'` makes a transaction's writes those of that moment: for
+imports, examples and tests.
+"""
+
+# ruff: noqa: S608  # DDL takes no parameters: names are quoted by SQLAlchemy, texts by `_literal`
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from sqlalchemy import Date, event, text
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from laurels.errors import InvalidInput, StartupError
+from laurels.index.declare import declared, digest, models_of, plain_type
+from laurels.moments import datetime_of
+
+if TYPE_CHECKING:
+    from sqlalchemy import Column, Connection
+
+    from laurels.clock import Clock
+    from laurels.index.declare import Declared
+
+SCHEMA: Final = "laurels_index"
+CHANNEL: Final = "laurels_index"
+# As boards have it: a longer key is not indexed.
+KEY_BYTES: Final = 256
+# An integer has 20 with its sign, a UUID 36, a date 10.
+OTHER_KEY_BYTES: Final = 36
+EVENTS: Final = ("INSERT", "UPDATE", "DELETE", "TRUNCATE")
+
+_TABLES: Final = (
+    f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}",
+    f"""CREATE TABLE IF NOT EXISTS {SCHEMA}.outbox (
+    index text NOT NULL,
+    seq bigint GENERATED ALWAYS AS IDENTITY,
+    key text,
+    op text NOT NULL CHECK (op IN ('put', 'nil', 'gone', 'clear')),
+    score bigint,
+    groups text[],
+    moment bigint NOT NULL,
+    PRIMARY KEY (index, seq)
+)""",
+    f"""CREATE TABLE IF NOT EXISTS {SCHEMA}.positions (
+    index text NOT NULL,
+    key text NOT NULL,
+    position bytea NOT NULL,
+    PRIMARY KEY (index, key)
+)""",
+    f"""CREATE TABLE IF NOT EXISTS {SCHEMA}.indexes (
+    index text PRIMARY KEY,
+    calls bigint NOT NULL DEFAULT 0,
+    built_as text NOT NULL DEFAULT ''
+)""",
+)
+
+# With another style of parameters, a percent sign in a name would be doubled.
+_quoted = postgresql.dialect(paramstyle="named").identifier_preparer
+
+
+def ddl(model: type[Any], *, notify: bool = True) -> list[str]:
+    """The statements that install a model's indexes; each may be run again.
+
+    `notify`: whether a commit wakes who maintains the index. PostgreSQL lets commits that notify take turns;
+    without it, what is committed is applied within a second.
+    """
+    statements: list[str] = list(_TABLES)
+    for index in declared(model):
+        statements += _statements(index, notify=notify)
+    return statements
+
+
+async def install(on: AsyncEngine | AsyncConnection, *models: object, notify: bool = True) -> None:
+    """Installs the indexes of these models, or of a base's or a metadata's: in one transaction."""
+    statements = list(dict.fromkeys(each for model in _named(models) for each in ddl(model, notify=notify)))
+    await _run(on, statements)
+
+
+async def uninstall(on: AsyncEngine | AsyncConnection, *models: object) -> None:
+    """Takes the triggers away, and what was captured and not yet applied; the boards stay as they are."""
+    removals = [each for model in _named(models) for index in declared(model) for each in _removal(index)]
+    await _run(on, [*_TABLES, *removals])
+
+
+def _named(models: tuple[object, ...]) -> list[type[Any]]:
+    found = models_of(*models)
+    if not found:
+        raise InvalidInput.at("models", "none of them declares a leaderboard in `__leaderboards__`")
+    return found
+
+
+async def _run(on: AsyncEngine | AsyncConnection, statements: list[str]) -> None:
+    if isinstance(on, AsyncEngine):
+        async with on.begin() as connection:
+            await _run(connection, statements)
+        return
+    for statement in statements:
+        await on.exec_driver_sql(statement, execution_options={"no_parameters": True})
+
+
+def follow_clock(engine: AsyncEngine, clock: Clock) -> None:
+    """Every transaction of this engine writes at the clock's moment: for examples and tests."""
+
+    def set_moment(connection: Connection) -> None:
+        now = datetime_of(clock()).isoformat()
+        connection.exec_driver_sql(f"SET LOCAL laurels.now = '{now}'")
+
+    event.listen(engine.sync_engine, "begin", set_moment)
+
+
+async def check_installed(connection: AsyncConnection, index: Declared[Any]) -> None:
+    """Raises `StartupError` unless the triggers are there, as this declaration has them, and enabled."""
+    asked = text(
+        "SELECT count(*) FROM pg_trigger JOIN pg_proc ON pg_proc.oid = tgfoid "
+        "WHERE tgrelid = to_regclass(:table) AND tgname LIKE :prefix AND tgenabled IN ('O', 'A') "
+        "AND obj_description(tgfoid, 'pg_proc') = :described"
+    )
+    values = {
+        "table": _quoted.format_table(index.table),
+        "prefix": f"{_function(index)}%",
+        "described": _described(index),
+    }
+    if (await connection.execute(asked, values)).scalar_one() != len(EVENTS):
+        raise StartupError(
+            f"the leaderboard {index.name} is not installed in this database as {index.model.__name__} "
+            f"declares it: run `await laurels.index.install(engine, {index.model.__name__})`, or a migration "
+            "with `ddl`"
+        )
+
+
+def key_text(index: Declared[Any], row: str) -> str:
+    """The key of a row as text: its column's, or a JSON list of several."""
+    columns = [_text(row, column) for column in index.key]
+    return columns[0] if len(columns) == 1 else f"to_jsonb(ARRAY[{', '.join(columns)}])::text"
+
+
+def is_indexed(index: Declared[Any], row: str) -> str:
+    """Whether a row is in the index: it has a score, a group at each level, a moment, and a key that fits."""
+    needed = [f"{of_row(row, column)} IS NOT NULL" for column in (index.score, *index.groups)]
+    if index.at is not None:
+        needed.append(f"isfinite({of_row(row, index.at)})")
+    texts = [
+        f"octet_length({of_row(row, column)})"
+        for column, kind in zip(index.key, index.members.kinds, strict=True)
+        if kind == "text"
+    ]
+    if texts:
+        others = sum(OTHER_KEY_BYTES for kind in index.members.kinds if kind != "text") + len(index.key) - 1
+        needed.append(f"{' + '.join(texts)} <= {KEY_BYTES - others}")
+    return " AND ".join(needed)
+
+
+def row_moment(index: Declared[Any], row: str) -> str | None:
+    """When a row says that it happened, in microseconds; None where the write's own moment counts."""
+    return None if index.at is None else _microseconds(of_row(row, index.at))
+
+
+def row_groups(index: Declared[Any], row: str) -> str:
+    """The values of a row's groups, as text."""
+    return f"ARRAY[{', '.join(_text(row, column) for column in index.groups)}]::text[]"
+
+
+def row_score(index: Declared[Any], row: str) -> str:
+    return f"{of_row(row, index.score)}::bigint"
+
+
+def table_name(index: Declared[Any]) -> str:
+    return _quoted.format_table(index.table)
+
+
+def of_row(row: str, column: Column[Any]) -> str:
+    return f"{row}.{_quoted.quote(column.name)}"
+
+
+def _text(row: str, column: Column[Any]) -> str:
+    """A value as text, whatever the session's DateStyle."""
+    value = of_row(row, column)
+    return (
+        f"to_char({value}, 'YYYY-MM-DD')" if isinstance(plain_type(column.type), Date) else f"{value}::text"
+    )
+
+
+def _microseconds(timestamp: str) -> str:
+    """Of any timestamp; one without a zone is taken as UTC. Beyond a bigint, where no window is, cut off."""
+    return f"least(extract(epoch FROM {timestamp}) * 1000000, 9e18)::bigint"
+
+
+def _function(index: Declared[Any]) -> str:
+    return f"laurels_{digest(index.name)}"
+
+
+def _described(index: Declared[Any]) -> str:
+    """What the function is for, and which version of it; whether it notifies makes no difference."""
+    return f"leaderboard {index.name}, {digest(_body(index, notify=True))}"
+
+
+def _literal(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _body(index: Declared[Any], *, notify: bool) -> str:
+    name = _literal(index.name)
+    insert = f"INSERT INTO {SCHEMA}.outbox (index, key, op, score, groups, moment)"
+    moment = row_moment(index, "n") or "written"
+    put = f"{row_score(index, 'n')}, {row_groups(index, 'n')}"
+    same_key = " AND ".join(f"{of_row('o', column)} = {of_row('n', column)}" for column in index.key)
+    watched = [index.score, *index.groups, *([index.at] if index.at is not None else [])]
+    differs = " OR ".join(f"{of_row('o', each)} IS DISTINCT FROM {of_row('n', each)}" for each in watched)
+    is_new = f"{of_row('o', index.key[0])} IS NULL"
+    indexed = f"({is_indexed(index, 'n')})"
+    wake = f"IF changed THEN PERFORM pg_notify('{CHANNEL}', ''); END IF;" if notify else ""
+    now = "coalesce(nullif(current_setting('laurels.now', true), '')::timestamptz, clock_timestamp())"
+    return f"""
+DECLARE
+    written bigint := {_microseconds(now)};
+    changed boolean := false;
+BEGIN
+    IF TG_OP = 'INSERT' THEN
+        {insert}
+        SELECT {name}, {key_text(index, "n")}, 'put', {put}, {moment} FROM after_it n WHERE {indexed};
+        changed := FOUND;
+    ELSIF TG_OP = 'UPDATE' THEN
+        {insert}
+        SELECT {name}, {key_text(index, "o")}, 'gone', NULL, NULL, written FROM before_it o
+        WHERE NOT EXISTS (SELECT FROM after_it n WHERE {same_key});
+        changed := FOUND;
+        {insert}
+        SELECT {name}, {key_text(index, "n")}, CASE WHEN {indexed} THEN 'put' ELSE 'nil' END,
+               {put}, coalesce(CASE WHEN {indexed} THEN {moment} END, written)
+        FROM after_it n LEFT JOIN before_it o ON {same_key}
+        WHERE ({is_new} AND {indexed}) OR (NOT {is_new} AND ({differs}));
+        changed := changed OR FOUND;
+    ELSIF TG_OP = 'DELETE' THEN
+        {insert}
+        SELECT {name}, {key_text(index, "o")}, 'gone', NULL, NULL, written FROM before_it o;
+        changed := FOUND;
+    ELSE
+        {insert} VALUES ({name}, NULL, 'clear', NULL, NULL, written);
+        changed := true;
+    END IF;
+    {wake}
+    RETURN NULL;
+END"""
+
+
+# Transition tables have no statistics, and the plan of the first statement is kept: without the setting, it
+# would loop over a large UPDATE for each of its rows.
+_SETTINGS: Final = "SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_nestloop = off"
+
+_SEEN: Final = {
+    "INSERT": "REFERENCING NEW TABLE AS after_it",
+    "UPDATE": "REFERENCING OLD TABLE AS before_it NEW TABLE AS after_it",
+    "DELETE": "REFERENCING OLD TABLE AS before_it",
+    "TRUNCATE": "",
+}
+
+
+def _statements(index: Declared[Any], *, notify: bool) -> list[str]:
+    function = _function(index)
+    table = table_name(index)
+    return [
+        (
+            f"CREATE OR REPLACE FUNCTION {SCHEMA}.{function}() RETURNS trigger LANGUAGE plpgsql {_SETTINGS} "
+            f"AS $laurels${_body(index, notify=notify)}$laurels$"
+        ),
+        f"COMMENT ON FUNCTION {SCHEMA}.{function}() IS {_literal(_described(index))}",
+        *(
+            f"CREATE OR REPLACE TRIGGER {function}_{change.lower()} AFTER {change} ON {table} {seen} "
+            f"FOR EACH STATEMENT EXECUTE FUNCTION {SCHEMA}.{function}()"
+            for change, seen in _SEEN.items()
+        ),
+        f"INSERT INTO {SCHEMA}.indexes (index) VALUES ({_literal(index.name)}) ON CONFLICT DO NOTHING",
+    ]
+
+
+def _removal(index: Declared[Any]) -> list[str]:
+    return [
+        f"DROP FUNCTION IF EXISTS {SCHEMA}.{_function(index)}() CASCADE",
+        *(
+            f"DELETE FROM {SCHEMA}.{table} WHERE index = {_literal(index.name)}"
+            for table in ("outbox", "positions", "indexes")
+        ),
+    ]

@@ -1,0 +1,148 @@
+"""Activity in Valkey: a typed stub for each function of `activity.lua`, and the plain reads beside them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from laurels.valkey.client import stream_entries
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from laurels.valkey.client import Reply, Valkey, Value
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class Call(NamedTuple):
+    """One call for one shard of users."""
+
+    keys: Sequence[str]
+    message: Sequence[Any]
+    """As `activity.lua` describes it."""
+
+
+class Accrued(NamedTuple):
+    """What became of a call: applied, or where the cursor stands instead; `` for none."""
+
+    cursor: str | None = None
+    changed: int = 0
+
+
+class Joined(NamedTuple):
+    cursor: str
+    """The last entry that was applied."""
+    entries: int
+    """How many were."""
+
+
+class Backlog(NamedTuple):
+    applied: int
+    waiting: int
+    oldest: str
+    """The id of the oldest entry that waits; `` for none."""
+
+
+async def accrue(valkey: Valkey, calls: Sequence[Call]) -> list[Accrued]:
+    """Each call by itself; all of them at once. One that is sent again changes nothing."""
+    answers = await _call_all(valkey, "laurels_accrue", calls)
+    return [
+        Accrued(cursor=answer.decode()) if status == b"cursor" else Accrued(changed=int(answer))
+        for status, answer in answers
+    ]
+
+
+async def release(valkey: Valkey, call: Call) -> bool:
+    """Whether it was applied: not when what waited had been released before."""
+    answer = await valkey.write("laurels_release", call.keys, (_encode(call.message),))
+    return answer[0] == b"ok"
+
+
+async def unmark(valkey: Valkey, changed: str, marks: Sequence[tuple[str, int]]) -> int:
+    """How many marks were removed: those that still have their number."""
+    flat = [word for mark in marks for word in mark]
+    return int(await valkey.write("laurels_unmark", (changed,), flat))
+
+
+async def discard(
+    valkey: Valkey, keys: tuple[str, str], stream: str, most: int, dead: Sequence[tuple[str, str, str]]
+) -> int:
+    """How many were kept that had not been before. `dead`: id, reason and payload of each."""
+    flat = [word for each in dead for word in each]
+    return int(await valkey.write("laurels_discard", keys, (stream, most, *flat)))
+
+
+async def join(valkey: Valkey, stream: str, group: str) -> Joined | None:
+    """None when there is no such stream."""
+    answer = await valkey.write("laurels_join", (stream,), (group,))
+    return Joined(answer[0].decode(), int(answer[1])) if answer else None
+
+
+async def advance(valkey: Valkey, stream: str, group: str, moved: tuple[str, str, int]) -> bool:
+    """Whether the group moved. `moved`: from which id to which, and over how many entries."""
+    return bool(await valkey.write("laurels_advance", (stream,), (group, *moved)))
+
+
+async def backlog(valkey: Valkey, stream: str, group: str) -> Backlog:
+    applied, waiting, oldest = await valkey.read("laurels_backlog", (stream,), (group,))
+    return Backlog(int(applied), int(waiting), oldest.decode())
+
+
+async def attend(valkey: Valkey, workers: str, worker: str, milliseconds: int) -> list[str]:
+    """Every worker heard of within that time, in order."""
+    answer = await valkey.write("laurels_attend", (workers,), (worker, milliseconds))
+    return sorted(name.decode() for name in answer)
+
+
+async def entries(
+    valkey: Valkey, stream: str, after: str, count: int
+) -> list[tuple[bytes, dict[bytes, bytes]]]:
+    """Ids and fields of the next entries."""
+    command = ("XRANGE", stream, f"({after}", "+", "COUNT", count)
+    (answer,) = await valkey.commands([command])
+    return stream_entries(answer)
+
+
+async def marks(valkey: Valkey, changed: str, limit: int) -> list[tuple[str, int]]:
+    """The oldest marks, and their numbers."""
+    (answer,) = await valkey.commands([("ZRANGE", changed, 0, limit - 1, "WITHSCORES")])
+    if answer and isinstance(answer[0], list | tuple):
+        return [(mark.decode(), int(float(number))) for mark, number in answer]
+    return [
+        (mark.decode(), int(float(number))) for mark, number in zip(answer[::2], answer[1::2], strict=True)
+    ]
+
+
+async def hashes(valkey: Valkey, keys: Sequence[str]) -> list[dict[str, str]]:
+    """What each of these hashes holds; nothing where there is none."""
+    answers = await valkey.commands([("HGETALL", key) for key in keys])
+    return [_texts(answer) for answer in answers]
+
+
+async def union_sizes(valkey: Valkey, pairs: Sequence[tuple[str, str]]) -> list[int]:
+    """How many members two sets have together, for each pair of one slot."""
+    commands: list[tuple[Value, ...]] = []
+    for one, other in pairs:
+        commands += [("SCARD", one), ("SCARD", other), ("SINTERCARD", 2, one, other)]
+    answers = await valkey.commands(commands)
+    return [answers[i] + answers[i + 1] - answers[i + 2] for i in range(0, len(answers), 3)]
+
+
+async def _call_all(valkey: Valkey, function: str, calls: Sequence[Call]) -> list[Reply]:
+    """Down one connection where one node has them all."""
+    first, *rest = calls
+    answers = [await valkey.write(function, first.keys, (_encode(first.message),))]
+    if valkey.is_cluster:
+        others = (valkey.write(function, call.keys, (_encode(call.message),)) for call in rest)
+        return answers + await asyncio.gather(*others)
+    return answers + await valkey.commands(
+        [("FCALL", function, len(call.keys), *call.keys, _encode(call.message)) for call in rest]
+    )
+
+
+def _texts(answer: dict[bytes, bytes] | list[bytes]) -> dict[str, str]:
+    pairs = answer.items() if isinstance(answer, dict) else zip(answer[::2], answer[1::2], strict=True)
+    return {name.decode(): value.decode() for name, value in pairs}

@@ -1,0 +1,432 @@
+-- Activity: what events do to the counters of users' days, each exactly once.
+--
+-- All keys of a call but those of streams belong to one shard of users; activity/keys.py names them. A list of
+-- effects is one msgpack array:
+--   limits   {rate, length}: a second with more than `rate` messages is hot; more than `length` hot seconds in
+--            a row are a burst, whose messages do not count
+--   late     {stream, effects that came after their day had expired, …}
+--   days     for each user and day {key of the counters, 'YMD:USER', campus, seconds to live,
+--            key of the campus's users, {counter, how many more, …}, key of senders or 0, {sender, …},
+--            key of accepts or 0, {who accepted, …}, key of seconds or 0, {second, dms, room messages, …}}
+-- Keys are named by their index in KEYS. Whatever can fail is done before what must not be done twice.
+--
+-- laurels_accrue     KEYS 1 cursors, 2 changed, 3 parked, 4…;  ARGV 1 {limits, late, days, stream, expected
+--                    cursor, new cursor, {key of a list, user, {what waits, …}, …}}
+--   applies the effects and moves the cursor, if it is the expected one ('' for none)
+--   -> {'ok', days changed}, or {'cursor', the present one or ''}: nothing was done
+--
+-- laurels_release    KEYS 1 cursors, 2 changed, 3 parked, 4 what waits for one user, 5…
+--                    ARGV 1 {limits, late, days, user, the first that waits, how many are applied}
+--   applies effects that waited, and forgets them
+--   -> {'ok', days changed}, or {'gone'} when the first is another: nothing was done
+--
+-- laurels_unmark     KEYS 1 changed;  ARGV mark, number, mark, number, …
+--   removes each mark that still has that number -> how many
+--
+-- laurels_discard    KEYS 1 dead letters, 2 their cursors;  ARGV 1 stream, 2 most entries, 3… id, reason, payload
+--   keeps the events behind the stream's cursor, and moves it -> how many
+--
+-- laurels_join       KEYS 1 stream;  ARGV 1 group
+--   makes the group, before the first entry, where there is none
+--   -> {'id of the last entry applied', entries applied}, or {} when there is no stream
+--
+-- laurels_advance    KEYS 1 stream;  ARGV 1 group, 2 expected id, 3 new id, 4 entries between them
+--   -> 1, or 0 when the group stands elsewhere; then nothing is changed
+--
+-- laurels_backlog    KEYS 1 stream;  ARGV 1 group
+--   reads only -> {entries applied, entries that wait, id of the oldest that waits or ''}
+--
+-- laurels_attend     KEYS 1 workers;  ARGV 1 worker, 2 milliseconds
+--   -> every worker heard of within that time, this one among them
+
+local NEIGHBOURS_TOGETHER = 64
+
+local function counts_of(packed)
+  if not packed then return 0, 0 end
+  local dms, room = string.match(packed, '^(%d+) (%d+)$')
+  if dms then return tonumber(dms), tonumber(room) end
+  return tonumber(packed), 0
+end
+
+local function read_seconds(seconds, wanted)
+  local missing = {}
+  for _, second in ipairs(wanted) do
+    if not seconds.dms[second] then
+      missing[#missing + 1] = second
+      seconds.dms[second] = 0
+    end
+  end
+  for first = 1, #missing, 1000 do
+    local last = math.min(first + 999, #missing)
+    local held = server.call('HMGET', seconds.key, unpack(missing, first, last))
+    for i, packed in ipairs(held) do
+      local second = missing[first + i - 1]
+      seconds.dms[second], seconds.room[second] = counts_of(packed)
+    end
+  end
+end
+
+local function is_hot(seconds, second)
+  return seconds.dms[second] and seconds.dms[second] + seconds.room[second] > seconds.rate
+end
+
+-- How many hot seconds follow in a direction, up to one more than a run may have that counts.
+local function hot_beside(seconds, second, step)
+  local found = 0
+  while found <= seconds.length and is_hot(seconds, second + step * (found + 1)) do found = found + 1 end
+  return found
+end
+
+-- The first second of a burst that reaches back from here, however long it is.
+local function first_of_burst(seconds, second)
+  while true do
+    local wanted = {}
+    for i = 1, NEIGHBOURS_TOGETHER do wanted[i] = second - i end
+    read_seconds(seconds, wanted)
+    for _ = 1, NEIGHBOURS_TOGETHER do
+      if not is_hot(seconds, second - 1) then return second end
+      second = second - 1
+    end
+  end
+end
+
+local function uncount(seconds, first, last)
+  for second = first, last do
+    seconds.dm_change = seconds.dm_change - seconds.dms[second]
+    seconds.room_change = seconds.room_change - seconds.room[second]
+  end
+end
+
+-- The last burst, when the run around this second has just become one or grown.
+local function note_burst(seconds, second, before, after)
+  local first, last = second - before, second + after
+  if seconds.muted_first then
+    if second < seconds.muted_first - 1 then return end
+    if second == seconds.muted_last + 1 then first = seconds.muted_first end
+    if second == seconds.muted_first - 1 then
+      last = seconds.muted_last
+      if before > seconds.length then first = first_of_burst(seconds, second) end
+    end
+  end
+  seconds.muted_first, seconds.muted_last = first, last
+end
+
+-- More messages in a second that has, or now gets, more than the rate.
+local function heat(seconds, second, dms, room)
+  local was_hot = is_hot(seconds, second)
+  local before, after = hot_beside(seconds, second, -1), hot_beside(seconds, second, 1)
+  local is_burst = before + 1 + after > seconds.length
+  if is_burst and not was_hot then
+    uncount(seconds, second, second)
+    if before <= seconds.length then uncount(seconds, second - before, second - 1) end
+    if after <= seconds.length then uncount(seconds, second + 1, second + after) end
+    note_burst(seconds, second, before, after)
+  end
+  seconds.dms[second] = seconds.dms[second] + dms
+  seconds.room[second] = seconds.room[second] + room
+  if not is_burst then
+    seconds.dm_change = seconds.dm_change + dms
+    seconds.room_change = seconds.room_change + room
+  end
+end
+
+-- What these messages change, by the order-free rule of activity/guard.py: the counts are those of all
+-- messages outside of bursts, whenever each came.
+local function guard(key, given, limits, muted)
+  local seconds = {
+    key = key, rate = limits[1], length = limits[2], dms = {}, room = {}, dm_change = 0, room_change = 0,
+  }
+  local muted_first, muted_last = string.match(muted or '', '^(%d+)-(%d+)$')
+  seconds.muted_first, seconds.muted_last = tonumber(muted_first), tonumber(muted_last)
+  local wanted = {}
+  for i = 1, #given, 3 do wanted[#wanted + 1] = given[i] end
+  read_seconds(seconds, wanted)
+  local around = {}
+  for i = 1, #given, 3 do
+    local second = given[i]
+    if seconds.dms[second] + seconds.room[second] + given[i + 1] + given[i + 2] > seconds.rate then
+      for beside = second - seconds.length - 1, second + seconds.length + 1 do around[#around + 1] = beside end
+    end
+  end
+  read_seconds(seconds, around)
+  local writes = {}
+  for i = 1, #given, 3 do
+    local second, dms, room = given[i], given[i + 1], given[i + 2]
+    if seconds.dms[second] + seconds.room[second] + dms + room > seconds.rate then
+      heat(seconds, second, dms, room)
+    else
+      seconds.dms[second] = seconds.dms[second] + dms
+      seconds.room[second] = seconds.room[second] + room
+      seconds.dm_change = seconds.dm_change + dms
+      seconds.room_change = seconds.room_change + room
+    end
+    writes[#writes + 1] = second
+    if seconds.room[second] == 0 then
+      writes[#writes + 1] = seconds.dms[second]
+    else
+      writes[#writes + 1] = string.format('%d %d', seconds.dms[second], seconds.room[second])
+    end
+  end
+  seconds.writes = writes
+  return seconds
+end
+
+local function put(writes, field, value)
+  writes[#writes + 1] = field
+  writes[#writes + 1] = value
+end
+
+local function expire_in(key, seconds)
+  server.call('EXPIRE', key, seconds)
+end
+
+-- Variadic, in pieces that unpack takes.
+local function call_in_pieces(command, key, values)
+  local changed = 0
+  for first = 1, #values, 1000 do
+    changed = changed + server.call(command, key, unpack(values, first, math.min(first + 999, #values)))
+  end
+  return changed
+end
+
+-- A set grows; its size goes into the counters, where it stood before if it was known.
+local function grow(key, members, known, field, writes, seconds_to_live)
+  local added = call_in_pieces('SADD', key, members)
+  if known then
+    if added > 0 then put(writes, field, string.format('%.0f', known + added)) end
+  else
+    expire_in(key, seconds_to_live)
+    put(writes, field, server.call('SCARD', key))
+  end
+end
+
+-- The counters of a day that are needed, by name: reading fewer is quicker.
+local function read_counters(key, day)
+  local fields = { 'campus', 'touched' }
+  for i = 1, #day[6], 2 do fields[#fields + 1] = day[6][i] end
+  if day[7] > 0 then fields[#fields + 1] = 'uniq_senders' end
+  if day[9] > 0 then fields[#fields + 1] = 'uniq_invite_accept_from' end
+  if day[11] > 0 then
+    fields[#fields + 1] = 'dm_sent'
+    fields[#fields + 1] = 'room_sent'
+    fields[#fields + 1] = 'muted_for_lb'
+  end
+  local held = {}
+  for i, value in ipairs(server.call('HMGET', key, unpack(fields))) do
+    if value then held[fields[i]] = value end
+  end
+  return held
+end
+
+-- What becomes of the messages of one day.
+local function prepare_messages(plan, key, given, limits, held)
+  local seconds = guard(key, given, limits, held.muted_for_lb)
+  local writes = plan.writes
+  plan.seconds, plan.seconds_are_new = seconds, not held.dm_sent
+  if not held.dm_sent or seconds.dm_change ~= 0 then
+    put(writes, 'dm_sent', string.format('%.0f', (held.dm_sent or 0) + seconds.dm_change))
+  end
+  if not held.room_sent or seconds.room_change ~= 0 then
+    put(writes, 'room_sent', string.format('%.0f', (held.room_sent or 0) + seconds.room_change))
+  end
+  if seconds.muted_first then
+    local interval = string.format('%.0f-%.0f', seconds.muted_first, seconds.muted_last)
+    if interval ~= held.muted_for_lb then put(writes, 'muted_for_lb', interval) end
+  end
+end
+
+-- What becomes of one day: reads, and lets the sets grow, which may be done twice.
+local function prepare(keys, day, limits)
+  local key, increments = keys[day[1]], day[6]
+  local held = read_counters(key, day)
+  local plan = { key = key, is_new = not held.campus, writes = {} }
+  local writes = plan.writes
+  if plan.is_new then put(writes, 'campus', day[3]) end
+  if held.touched ~= '1' then put(writes, 'touched', 1) end
+  for i = 1, #increments, 2 do
+    put(writes, increments[i], string.format('%.0f', (held[increments[i]] or 0) + increments[i + 1]))
+  end
+  if day[7] > 0 then grow(keys[day[7]], day[8], held.uniq_senders, 'uniq_senders', writes, day[4]) end
+  if day[9] > 0 then
+    grow(keys[day[9]], day[10], held.uniq_invite_accept_from, 'uniq_invite_accept_from', writes, day[4])
+  end
+  if day[11] > 0 then prepare_messages(plan, keys[day[11]], day[12], limits, held) end
+  return plan
+end
+
+local function perform(plan, day)
+  if plan.seconds then
+    local writes = plan.seconds.writes
+    for first = 1, #writes, 1000 do
+      server.call('HSET', plan.seconds.key, unpack(writes, first, math.min(first + 999, #writes)))
+    end
+    if plan.seconds_are_new then expire_in(plan.seconds.key, day[4]) end
+  end
+  if #plan.writes > 0 then server.call('HSET', plan.key, unpack(plan.writes)) end
+  if plan.is_new then expire_in(plan.key, day[4]) end
+end
+
+local function add_users(keys, plans, days)
+  local users = {}
+  for i, plan in ipairs(plans) do
+    if plan.is_new then
+      local key = days[i][5]
+      users[key] = users[key] or { live = days[i][4] }
+      users[key][#users[key] + 1] = string.match(days[i][2], ':(.*)$')
+    end
+  end
+  for key, added in pairs(users) do
+    call_in_pieces('SADD', keys[key], added)
+    expire_in(keys[key], added.live)
+  end
+end
+
+local function mark(keys, plans, days)
+  local marks = {}
+  for i, plan in ipairs(plans) do
+    if #plan.writes > 0 then marks[#marks + 1] = days[i][2] end
+  end
+  if #marks == 0 then return 0 end
+  local number = server.call('HINCRBY', keys[1], 'changes', #marks) - #marks
+  local pairs_of = {}
+  for i, name in ipairs(marks) do
+    pairs_of[2 * i - 1], pairs_of[2 * i] = string.format('%.0f', number + i), name
+  end
+  call_in_pieces('ZADD', keys[2], pairs_of)
+  return #marks
+end
+
+-- First everything that can fail or may be done twice, then the counters: `finish` follows them, and cannot fail.
+local function apply_effects(keys, message, finish)
+  local limits, late, days = message[1], message[2], message[3]
+  local plans = {}
+  for i, day in ipairs(days) do plans[i] = prepare(keys, day, limits) end
+  add_users(keys, plans, days)
+  local changed = mark(keys, plans, days)
+  for i, plan in ipairs(plans) do perform(plan, days[i]) end
+  for i = 1, #late, 2 do server.call('HINCRBY', keys[1], 'late:' .. late[i], late[i + 1]) end
+  finish()
+  return { 'ok', changed }
+end
+
+local function accrue(keys, args)
+  local message = cmsgpack.unpack(args[1])
+  local stream, expected, cursor, parked = message[4], message[5], message[6], message[7]
+  local present = server.call('HGET', keys[1], stream) or ''
+  if present ~= expected then return { 'cursor', present } end
+  for i = 1, #parked, 3 do
+    server.call('LLEN', keys[parked[i]])
+    server.call('SADD', keys[3], parked[i + 1])
+  end
+  return apply_effects(keys, message, function()
+    for i = 1, #parked, 3 do call_in_pieces('RPUSH', keys[parked[i]], parked[i + 2]) end
+    server.call('HSET', keys[1], stream, cursor)
+  end)
+end
+
+local function release(keys, args)
+  local message = cmsgpack.unpack(args[1])
+  local user, first, count = message[4], message[5], message[6]
+  if server.call('LINDEX', keys[4], 0) ~= first then return { 'gone' } end
+  return apply_effects(keys, message, function()
+    server.call('LTRIM', keys[4], count, -1)
+    if server.call('EXISTS', keys[4]) == 0 then server.call('SREM', keys[3], user) end
+  end)
+end
+
+local function unmark(keys, args)
+  local names, settled = {}, {}
+  for i = 1, #args, 2 do names[#names + 1] = args[i] end
+  for first = 1, #names, 1000 do
+    local numbers = server.call('ZMSCORE', keys[1], unpack(names, first, math.min(first + 999, #names)))
+    for i, number in ipairs(numbers) do
+      local at = first + i - 1
+      if number and tonumber(number) == tonumber(args[2 * at]) then settled[#settled + 1] = names[at] end
+    end
+  end
+  return call_in_pieces('ZREM', keys[1], settled)
+end
+
+local function is_behind(id, cursor)
+  local milliseconds, seq = stream_id(id)
+  local cursor_milliseconds, cursor_seq = stream_id(cursor)
+  return milliseconds > cursor_milliseconds or (milliseconds == cursor_milliseconds and seq > cursor_seq)
+end
+
+local function discard(keys, args)
+  local cursor = server.call('HGET', keys[2], args[1]) or '0-0'
+  local kept = 0
+  for i = 3, #args, 3 do
+    if is_behind(args[i], cursor) then
+      server.call(
+        'XADD', keys[1], 'MAXLEN', '~', args[2], '*',
+        'stream', args[1], 'id', args[i], 'reason', args[i + 1], 'payload', args[i + 2]
+      )
+      cursor, kept = args[i], kept + 1
+    end
+  end
+  server.call('HSET', keys[2], args[1], cursor)
+  return kept
+end
+
+local function told(pairs_of)
+  local found = {}
+  for i = 1, #pairs_of, 2 do found[pairs_of[i]] = pairs_of[i + 1] end
+  return found
+end
+
+local function group_of(stream, name)
+  for _, group in ipairs(server.call('XINFO', 'GROUPS', stream)) do
+    local found = told(group)
+    if found.name == name then return found end
+  end
+end
+
+local function join(keys, args)
+  if server.call('EXISTS', keys[1]) == 0 then return {} end
+  local group = group_of(keys[1], args[1])
+  if not group then
+    local stream = told(server.call('XINFO', 'STREAM', keys[1]))
+    local trimmed = (stream['entries-added'] or stream.length) - stream.length
+    server.call('XGROUP', 'CREATE', keys[1], args[1], '0-0', 'ENTRIESREAD', trimmed)
+    return { '0-0', trimmed }
+  end
+  return { group['last-delivered-id'], group['entries-read'] or 0 }
+end
+
+local function advance(keys, args)
+  if server.call('EXISTS', keys[1]) == 0 then return 0 end
+  local group = group_of(keys[1], args[1])
+  if not group or group['last-delivered-id'] ~= args[2] then return 0 end
+  local applied = (group['entries-read'] or 0) + tonumber(args[4])
+  server.call('XGROUP', 'SETID', keys[1], args[1], args[3], 'ENTRIESREAD', string.format('%.0f', applied))
+  return 1
+end
+
+local function backlog(keys, args)
+  if server.call('EXISTS', keys[1]) == 0 then return { 0, 0, '' } end
+  local group = group_of(keys[1], args[1])
+  local applied, at = 0, '-'
+  if group then applied, at = group['entries-read'] or 0, '(' .. group['last-delivered-id'] end
+  local oldest = server.call('XRANGE', keys[1], at, '+', 'COUNT', 1)[1]
+  if not oldest then return { applied, 0, '' } end
+  local stream = told(server.call('XINFO', 'STREAM', keys[1]))
+  return { applied, (group and group.lag) or stream.length, oldest[1] }
+end
+
+local function attend(keys, args)
+  local now = server.call('TIME')
+  local milliseconds = tonumber(now[1]) * 1000 + math.floor(tonumber(now[2]) / 1000)
+  server.call('ZADD', keys[1], string.format('%.0f', milliseconds), args[1])
+  server.call('ZREMRANGEBYSCORE', keys[1], '-inf', string.format('(%.0f', milliseconds - tonumber(args[2])))
+  return server.call('ZRANGE', keys[1], 0, -1)
+end
+
+server.register_function('laurels_accrue', accrue)
+server.register_function('laurels_release', release)
+server.register_function('laurels_unmark', unmark)
+server.register_function('laurels_discard', discard)
+server.register_function('laurels_join', join)
+server.register_function('laurels_advance', advance)
+server.register_function({ function_name = 'laurels_backlog', callback = backlog, flags = { 'no-writes' } })
+server.register_function('laurels_attend', attend)

@@ -1,0 +1,54 @@
+-- laurels_index: what changes of records do to the board of their index. The caller knows where each record
+-- stood and where it stands now; it is alone, and the cursor holds it to that: it moves in the same call, from
+-- what the caller expects.
+--
+-- KEYS  1 board      hash    as laurels_submit
+--       2 index      hash    cursor: how many calls were applied; rows: what they applied lately, opaque here
+--       3 journal    stream  takes a sign that something changed
+--       4…           the windows
+-- ARGV  1 header     {shape, version, expected, reached, targets: for each window {how many, seconds to live
+--                    or 0}}; expected and reached are cursors, '' where there is none
+--       2 rows
+--       3…           for each window place, member, place, member, …; the place '' takes the member out.
+--                    No member may occur twice in a window
+--
+-- Returns {'version', current}, {'fenced'}   as laurels_submit
+--         {'moved', cursor}                  the cursor is another; nothing was written
+--         {'ok'}
+
+local function index(keys, args)
+  local header = cmsgpack.unpack(args[1])
+  local board = board_of(header.shape)
+  local known = server.call('HMGET', keys[1], 'version', 'fence')
+  if tonumber(known[1]) ~= header.version then return { 'version', known[1] or '' } end
+  if is_fenced(known[2]) then return { 'fenced' } end
+  local cursor = server.call('HGET', keys[2], 'cursor') or ''
+  if cursor ~= header.expected then return { 'moved', cursor } end
+  local windows = windows_of(board, keys, 4)
+  local at = 3
+  for i, target in ipairs(header.targets) do
+    local window, members = windows[i], {}
+    for j = 1, target[1] do members[j] = args[at + 2 * j - 1] end
+    local old = board.layout.read(board, window, members)
+    local placed, gone = {}, {}
+    for j, member in ipairs(members) do
+      local place = args[at + 2 * j - 2]
+      local change = { member = member, old = old[member] }
+      if place ~= '' then
+        change.new = board.layout.entry(board, place)
+        if change.new ~= change.old then placed[#placed + 1] = change end
+      elseif change.old then
+        gone[#gone + 1] = change
+      end
+    end
+    if #placed > 0 then write(board, window, placed) end
+    take_out(board, window, gone)
+    expire(window, target[2])
+    at = at + 2 * target[1]
+  end
+  server.call('HSET', keys[2], 'cursor', header.reached, 'rows', args[2])
+  if #header.targets > 0 then append(2, keys[3], '', '') end
+  return { 'ok' }
+end
+
+server.register_function('laurels_index', index)

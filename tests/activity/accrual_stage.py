@@ -1,0 +1,89 @@
+"""Streams in a test: events written, counted, and read back as any Redis client reads them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from laurels.activity.keys import GROUP
+from laurels.archive.campus import Campus, User
+from laurels.valkey.activity import hashes
+
+if TYPE_CHECKING:
+    from laurels.activity.consume import Accrual
+    from laurels.activity.keys import ActivityKeys
+    from laurels.clock import FixedClock
+    from laurels.laurels import Laurels
+    from laurels.valkey.client import Valkey
+
+NOON = datetime(2025, 10, 24, 12, tzinfo=UTC)
+TODAY = 20251024
+
+
+@dataclass
+class AccrualStage:
+    laurels: Laurels
+    clock: FixedClock
+
+    @property
+    def valkey(self) -> Valkey:
+        return self.laurels.valkey
+
+    @property
+    def accrual(self) -> Accrual:
+        return self.laurels.activity.accrual
+
+    @property
+    def keys(self) -> ActivityKeys:
+        return self.laurels.activity.keys
+
+    async def campus(self, timezone: str = "UTC") -> str:
+        campus = Campus(str(uuid4()), f"a campus in {timezone}", timezone)
+        await self.laurels.activity.store.put_campuses([campus])
+        return campus.id
+
+    async def users(self, count: int, campus: str | None = None) -> list[str]:
+        """Of this campus, or of one of their own."""
+        campus = campus or await self.campus()
+        users = [str(uuid4()) for _ in range(count)]
+        await self.laurels.activity.store.put_users([User(user, campus) for user in users])
+        return users
+
+    async def add(self, stream: str, fields: dict[str, str], at: datetime = NOON) -> str:
+        """The id of the entry."""
+        words = [word for pair in {"at": at.isoformat(), **fields}.items() for word in pair]
+        return (await self.valkey.command("XADD", stream, "*", *words)).decode()
+
+    async def day(self, user: str, ymd: int = TODAY) -> dict[str, str]:
+        """The hash of a user's day, but for the campus."""
+        (held,) = await hashes(self.valkey, [self.keys.counters(ymd, user)])
+        held.pop("campus", None)
+        return held
+
+    async def primaries(self) -> list[Any]:
+        """A client of each node."""
+        return await self.valkey._primaries()  # pyright: ignore[reportPrivateUsage]  # what no code of ours needs
+
+    async def members(self, key: str) -> set[str]:
+        return {member.decode() for member in await self.valkey.command("SMEMBERS", key)}
+
+    async def lag(self, stream: str) -> int | None:
+        """As Valkey itself tells it of the group."""
+        (answer,) = await self.valkey.commands([("XINFO", "GROUPS", stream)])
+        groups: list[dict[Any, Any] | list[Any]] = answer
+        for group in groups:
+            pairs = group.items() if isinstance(group, dict) else zip(group[::2], group[1::2], strict=True)
+            told = {_text(name): value for name, value in pairs}
+            if _text(told["name"]) == GROUP:
+                return told["lag"]
+        return None
+
+
+def _text(value: bytes | str) -> str:
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def message(writer: str, reader: str) -> dict[str, str]:
+    return {"event": "msg:new", "convo_id": "c", "from": writer, "to": reader}

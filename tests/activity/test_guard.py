@@ -1,0 +1,141 @@
+"""The rule by hand; and Valkey keeps it, in whatever order and batches messages come."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import pytest
+from accrual_stage import NOON
+from hypothesis import given, settings
+from hypothesis import strategies as some
+
+from laurels.activity.days import day_at
+from laurels.activity.fold import DayChange, Folded
+from laurels.activity.guard import Sent, judge
+from laurels.activity.keys import ActivityKeys, shard_of
+from laurels.activity.message import ShardCall
+from laurels.moments import SECOND, moment_of
+from laurels.valkey import activity
+from laurels.valkey.client import Valkey
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from laurels.embedded import Endpoints
+
+START = int(NOON.timestamp())
+
+
+def steady(dms: int, room: int, seconds: int, start: int = START) -> dict[int, Sent]:
+    return {start + i: Sent(dms, room) for i in range(seconds)}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "counted", "muted"),
+    [
+        ({}, Sent(0, 0), None),
+        (steady(6, 0, 10), Sent(60, 0), None),
+        (steady(6, 0, 11), Sent(0, 0), (START, START + 10)),
+        (steady(5, 0, 60), Sent(300, 0), None),
+        (steady(3, 2, 60), Sent(180, 120), None),
+        (steady(3, 3, 11), Sent(0, 0), (START, START + 10)),
+        (steady(100, 0, 10), Sent(1000, 0), None),
+        # What surrounds a burst counts.
+        (
+            steady(1, 0, 5, START - 5) | steady(0, 9, 12) | steady(2, 1, 3, START + 12),
+            Sent(5 + 6, 3),
+            (START, START + 11),
+        ),
+        # A second of silence ends a run.
+        (steady(6, 0, 10) | steady(6, 0, 10, START + 11), Sent(120, 0), None),
+        (
+            steady(6, 0, 10) | steady(6, 0, 10, START + 11) | steady(6, 0, 1, START + 10),
+            Sent(0, 0),
+            (START, START + 20),
+        ),
+        # The last of two bursts is told.
+        (steady(6, 0, 11) | steady(7, 0, 12, START + 100), Sent(0, 0), (START + 100, START + 111)),
+    ],
+)
+def test_messages_count_but_in_bursts(seconds: dict[int, Sent], counted: Sent, muted: tuple[int, int] | None):
+    assert judge(seconds) == (counted, muted)
+
+
+@pytest.fixture(scope="module")
+async def valkey(endpoints: Endpoints) -> AsyncGenerator[Valkey]:
+    opened = Valkey(endpoints.valkey_url)
+    await opened.load_functions()
+    yield opened
+    await opened.close()
+
+
+async def send(valkey: Valkey, user: str, cursor: int, seconds: dict[int, Sent]) -> None:
+    """One batch of messages that this user sent."""
+    keys, day = ActivityKeys(cluster=False), day_at("UTC", START * SECOND)
+    folded = Folded({(day.ymd, user): DayChange(day, user, "a campus", seconds=seconds)})
+    call = ShardCall(keys, shard_of(user), moment_of(NOON))
+    stream = f"messages:{user}"
+    parked: list[str] = []
+    message = *call.effects(folded), stream, f"{cursor}-0" if cursor else "", f"{cursor + 1}-0", parked
+    (accrued,) = await activity.accrue(valkey, [activity.Call(call.keys, message)])
+    assert accrued.cursor is None
+
+
+async def kept(valkey: Valkey, user: str) -> tuple[Sent, tuple[int, int] | None]:
+    (held,) = await activity.hashes(valkey, [ActivityKeys(cluster=False).counters(20251024, user)])
+    first, _, last = held.get("muted_for_lb", "").partition("-")
+    muted = (int(first), int(last)) if first else None
+    return Sent(int(held.get("dm_sent", 0)), int(held.get("room_sent", 0))), muted
+
+
+def together(batches: list[dict[int, Sent]]) -> dict[int, Sent]:
+    seconds: dict[int, Sent] = {}
+    for batch in batches:
+        for second, sent in batch.items():
+            before = seconds.get(second, Sent(0, 0))
+            seconds[second] = Sent(before.dms + sent.dms, before.room + sent.room)
+    return seconds
+
+
+# Few seconds and many messages, so that runs grow, meet and become bursts.
+some_second = some.integers(0, 45).map(lambda offset: START + offset)
+some_messages = some.builds(Sent, some.integers(0, 7), some.integers(0, 4)).filter(any)
+some_batches = some.lists(some.dictionaries(some_second, some_messages, min_size=1, max_size=40), max_size=8)
+
+
+@settings(max_examples=100, deadline=None)
+@given(some_batches)
+async def test_valkey_judges_the_same_in_whatever_batches_messages_come(
+    valkey: Valkey, batches: list[dict[int, Sent]]
+):
+    user = str(uuid4())
+    for cursor, batch in enumerate(batches):
+        await send(valkey, user, cursor, batch)
+    assert await kept(valkey, user) == judge(together(batches))
+
+
+@pytest.mark.parametrize("before", range(13))
+async def test_a_second_joins_the_runs_beside_it(valkey: Valkey, before: int):
+    for after in range(13):
+        user, joint = str(uuid4()), START + 12
+        runs = steady(6, 0, before, joint - before), steady(0, 7, after, joint + 1), {joint: Sent(3, 3)}
+        batches = [run for run in runs if run]
+        for cursor, batch in enumerate(batches):
+            await send(valkey, user, cursor, batch)
+        assert await kept(valkey, user) == judge(together(batches)), after
+
+
+async def test_a_second_that_joins_a_long_burst_to_the_last_one_makes_them_one(valkey: Valkey):
+    user = str(uuid4())
+    batches = [steady(6, 0, 200), steady(0, 6, 12, START + 201), {START + 200: Sent(6, 0)}]
+    for cursor, batch in enumerate(batches):
+        await send(valkey, user, cursor, batch)
+    assert await kept(valkey, user) == (Sent(0, 0), (START, START + 212)) == judge(together(batches))
+
+
+async def test_thousands_of_seconds_come_at_once(valkey: Valkey):
+    user = str(uuid4())
+    batch = steady(1, 1, 6000) | steady(6, 0, 1500, START + 6000)
+    await send(valkey, user, 0, batch)
+    assert await kept(valkey, user) == judge(batch)

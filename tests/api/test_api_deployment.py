@@ -1,0 +1,163 @@
+"""What operators see: figures that count, findings that name what is wrong, letters that can be mended."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from laurels.activity import keys
+from laurels.boards.keys import BoardRef
+from laurels.history import oversight
+from laurels.history.oversight import CAMPUS_LETTERS, Oversight
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from httpx import AsyncClient
+
+    from laurels.archive.journal import Stream
+    from laurels.laurels import Laurels
+
+
+@pytest.fixture(autouse=True)
+def always_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(oversight, "FRESH_SECONDS", 0.0)
+
+
+async def figures(client: AsyncClient, project: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """All of them, and those of the test's board."""
+    answer = await client.get("/v1/overview")
+    assert answer.status_code == 200, answer.text
+    told = answer.json()
+    return told, next(each for each in told["boards"] if each["project"] == project)
+
+
+async def test_the_overview_counts_what_comes_in_and_what_is_archived(
+    client: AsyncClient, scored: str, laurels: Laurels, project: str
+):
+    before, board = await figures(client, project)
+    assert (board["board"], board["recorded"], board["waiting"]) == ("arcade", 4, 4)
+    assert before["journal"]["waiting"] >= 4
+    assert board["watermark"] < before["at"]
+    await laurels.archived(f"{project}/arcade")
+    await client.post(f"{scored}/scores", json={"member": "zoe", "score": 1})
+    after, board = await figures(client, project)
+    assert (board["recorded"], board["waiting"]) == (5, 1)
+    assert after["journal"]["recorded"] > before["journal"]["recorded"]
+    assert after["valkey"]["commands"] > before["valkey"]["commands"]
+    assert after["valkey"]["memory_bytes"] > 0
+    assert after["valkey"]["version"].startswith("9.")
+    assert after["postgres"]["bytes"] > 0
+
+
+async def test_figures_are_the_same_for_a_moment(
+    client: AsyncClient, laurels: Laurels, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(oversight, "FRESH_SECONDS", 3600.0)
+    own = Oversight(laurels.valkey, laurels.archive, laurels.drain.journals)
+    assert await own.figures() is await own.figures()
+
+
+async def test_the_doctor_tells_what_is_wrong(client: AsyncClient, laurels: Laurels):
+    async def findings() -> dict[str, dict[str, str]]:
+        answer = await client.get("/v1/doctor")
+        assert answer.status_code == 200, answer.text
+        return {each["name"]: each for each in answer.json()["findings"]}
+
+    well = await findings()
+    assert {"Python", "Valkey", "PostgreSQL", "memory", "schema", "journal"} <= well.keys()
+    assert well["memory"]["status"] == "ok"
+    await laurels.valkey.command("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+    try:
+        found = (await findings())["memory"]
+    finally:
+        await laurels.valkey.command("CONFIG", "SET", "maxmemory-policy", "noeviction")
+    assert found["status"] == "wrong"
+    assert "noeviction" in found["fix"]
+
+
+@pytest.mark.usefixtures("scored")
+class TestDeadLetters:
+    @pytest.fixture
+    async def stream(self, laurels: Laurels, project: str) -> AsyncGenerator[Stream]:
+        """The journal of a board, all archived; what is buried goes with the test."""
+        await laurels.archived(f"{project}/arcade")
+        (stream,) = await laurels.drain.journals.of_board(BoardRef(project, "arcade"))
+        yield stream
+        await laurels.valkey.command("DEL", stream.dead_letters)
+
+    async def letters(self, client: AsyncClient, board: str | None) -> list[dict[str, Any]]:
+        answer = await client.get("/v1/dead-letters?limit=1000")
+        assert answer.status_code == 200, answer.text
+        told = answer.json()
+        assert told["total"] == len(told["letters"])
+        return [each for each in told["letters"] if each["board"] == board]
+
+    async def test_are_listed_with_why(
+        self, client: AsyncClient, laurels: Laurels, stream: Stream, project: str
+    ):
+        words = ("XADD", stream.dead_letters, "7-1", "body", b"\xc1\x00", "why", "it is torn")
+        await laurels.valkey.command(*words)
+        (letter,) = await self.letters(client, f"{project}/arcade")
+        assert letter == {
+            "id": f"{stream.board_id}.0.7-1",
+            "source": "journal",
+            "board": f"{project}/arcade",
+            "recorded_at": "1970-01-01T00:00:00.007000Z",
+            "why": "it is torn",
+            "summary": "2 bytes: c1 00",
+        }
+
+    async def test_that_are_tried_again_get_into_the_archive(
+        self, client: AsyncClient, laurels: Laurels, scored: str, stream: Stream, project: str
+    ):
+        await client.post(f"{scored}/scores", json={"member": "zoe", "score": 9})
+        ((_, (body,)),) = [(name, [fields[b"body"]]) for name, fields in await entries(laurels, stream.key)]
+        await laurels.valkey.command("XADD", stream.dead_letters, "8-0", "body", body, "why", "too new")
+        await laurels.valkey.command("XTRIM", stream.key, "MAXLEN", 0)
+        (letter,) = await self.letters(client, f"{project}/arcade")
+        assert letter["summary"] == "submit of zoe"
+        retried = await client.post(f"/v1/dead-letters/{letter['id']}/retry")
+        assert retried.status_code == 204
+        assert await self.letters(client, f"{project}/arcade") == []
+        ((_, fields),) = await entries(laurels, stream.key)
+        assert fields == {b"body": body}
+        await laurels.archived(f"{project}/arcade")
+        assert await entries(laurels, stream.dead_letters) == []
+        history = await laurels.verify(f"{project}/arcade")
+        assert history.differences == []
+        again = await client.post(f"/v1/dead-letters/{letter['id']}/retry")
+        assert again.status_code == 404
+
+    async def test_that_are_discarded_are_gone(
+        self, client: AsyncClient, laurels: Laurels, stream: Stream, project: str
+    ):
+        await laurels.valkey.command("XADD", stream.dead_letters, "9-0", "body", b"\xc1", "why", "torn")
+        (letter,) = await self.letters(client, f"{project}/arcade")
+        path = f"/v1/dead-letters/{letter['id']}"
+        assert (await client.delete(path)).status_code == 204
+        assert await self.letters(client, f"{project}/arcade") == []
+        assert (await client.delete(path)).status_code == 404
+
+    async def test_of_a_campus_are_listed_and_discarded_and_sent_again_where_they_came_from(
+        self, client: AsyncClient, laurels: Laurels
+    ):
+        assert CAMPUS_LETTERS == keys.DEAD
+        name = (
+            await laurels.valkey.command("XADD", CAMPUS_LETTERS, "*", "stream", "x:posts", "reason", "no id")
+        ).decode()
+        letter = next(each for each in await self.letters(client, None) if each["id"].endswith(name))
+        assert (letter["source"], letter["why"], letter["summary"]) == ("campus", "no id", "stream x:posts")
+        assert (await client.post(f"/v1/dead-letters/{letter['id']}/retry")).status_code == 404
+        assert (await client.delete(f"/v1/dead-letters/{letter['id']}")).status_code == 204
+
+    @pytest.mark.parametrize("letter", ["x", "1.0.7-1", "campus.x", "campus.-", "campus.1-1x", "campus.²-1"])
+    async def test_that_are_not_there_are_not_found(self, client: AsyncClient, letter: str):
+        assert (await client.delete(f"/v1/dead-letters/{letter}")).status_code == 404
+        assert (await client.post(f"/v1/dead-letters/{letter}/retry")).status_code == 404
+
+
+async def entries(laurels: Laurels, key: str) -> list[tuple[bytes, dict[bytes, bytes]]]:
+    answer: Any = await laurels.valkey.command("XRANGE", key, "-", "+")
+    return [(name, dict(fields)) for name, fields in answer]

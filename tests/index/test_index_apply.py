@@ -1,0 +1,348 @@
+"""From the outbox into Valkey: once, in order, whoever is interrupted and whatever is lost."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from index_models import make, opened, score_model
+from sqlalchemy import delete, insert, text, update
+from sqlalchemy.exc import DBAPIError
+
+from laurels.errors import OutcomeUnknown
+from laurels.index import Indexes, LeaderboardIndex, install, leaderboard
+from laurels.index.apply import Applier, read_cursor
+from laurels.index.declare import declared
+from laurels.index.outbox import Outbox
+from laurels.index.placing import Placer
+from laurels.valkey.functions import CursorMoved
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sqlalchemy.ext.asyncio import AsyncEngine
+
+    from laurels.clock import FixedClock
+    from laurels.laurels import Laurels
+
+
+async def put(engine: AsyncEngine, model: type[Any], *scores: int, first: int = 1) -> None:
+    async with engine.begin() as connection:
+        await connection.execute(
+            insert(model),
+            [{"id": key, "region": "eu", "score": score} for key, score in enumerate(scores, first)],
+        )
+
+
+async def scores(model: type[Any]) -> dict[int, int]:
+    return {each.key: each.score for each in await leaderboard(model).entries(10_000)}
+
+
+async def become(model: type[Any], is_so: Callable[[dict[int, int]], bool]) -> None:
+    """Returns once the scores are so."""
+    async with asyncio.timeout(10):
+        while not is_so(await scores(model)):  # noqa: ASYNC110  # nobody else tells when it is
+            await asyncio.sleep(0.005)
+
+
+async def waiting(engine: AsyncEngine, model: type[Any]) -> int:
+    asked = text("SELECT count(*) FROM laurels_index.outbox WHERE index = :index")
+    async with engine.connect() as connection:
+        return (await connection.execute(asked, {"index": declared(model)[0].name})).scalar_one()
+
+
+def applier(index: Indexes) -> Applier:
+    return next(iter(index._appliers.values()))  # pyright: ignore[reportPrivateUsage]  # to look at its board
+
+
+async def test_a_table_that_has_records_already_is_indexed_whole(laurels: Laurels, engine: AsyncEngine):
+    model = score_model()
+    async with engine.begin() as connection:
+        await connection.run_sync(model.metadata.create_all)
+    await put(engine, model, 5, 6, 7)
+    async with opened(laurels, engine, model) as index:
+        await index.caught_up()
+        assert await scores(model) == {1: 5, 2: 6, 3: 7}
+
+
+async def test_a_transaction_that_is_still_open_holds_nobody_up(laurels: Laurels, engine: AsyncEngine):
+    model = score_model()
+    async with opened(laurels, engine, model) as index, engine.begin() as late:
+        await late.execute(insert(model), [{"id": 1, "score": 1}])
+        await put(engine, model, 7, first=2)
+        await index.caught_up()
+        assert await scores(model) == {2: 7}
+        await late.commit()
+        await index.caught_up()
+        assert await scores(model) == {1: 1, 2: 7}
+
+
+async def test_changes_of_one_record_count_in_the_order_in_which_they_happened(
+    laurels: Laurels, engine: AsyncEngine
+):
+    """Though the transaction that made the last one began first."""
+    model = score_model()
+    async with opened(laurels, engine, model) as index:
+        await put(engine, model, 1)
+        async with engine.begin() as late:
+            await put(engine, model, 1, first=9)
+            await late.execute(insert(model), [{"id": 10, "score": 1}])
+            async with engine.begin() as early:
+                await early.execute(update(model).where(model.id == 1).values(score=2))
+            await late.execute(update(model).where(model.id == 1).values(score=3))
+        await index.caught_up()
+        assert (await scores(model))[1] == 3
+
+
+async def test_who_is_interrupted_before_valkey_has_it_changes_nothing(
+    laurels: Laurels, engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
+):
+    model = score_model()
+    async with opened(laurels, engine, model) as index:
+        await index.caught_up()
+        await put(engine, model, 5)
+
+        async def fail(*_: object) -> None:
+            raise OutcomeUnknown("Valkey stopped answering")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Placer, "place", fail)
+            with pytest.raises(OutcomeUnknown):
+                await index.caught_up()
+        assert (await scores(model), await waiting(engine, model)) == ({}, 1)
+        await index.caught_up()
+        assert (await scores(model), await waiting(engine, model)) == ({1: 5}, 0)
+
+
+async def test_what_valkey_has_already_is_consumed_and_not_applied_again(
+    laurels: Laurels, engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
+):
+    model = score_model()
+    async with opened(laurels, engine, model) as index:
+        await index.caught_up()
+        await put(engine, model, 5)
+
+        async def die(*_: object) -> None:
+            raise asyncio.CancelledError
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Outbox, "consume", die)
+            with pytest.raises(asyncio.CancelledError):
+                await index.caught_up()
+        assert (await scores(model), await waiting(engine, model)) == ({1: 5}, 1)
+        board = await applier(index).catalog.board(applier(index).ref)
+        before = await read_cursor(laurels.valkey, board)
+        placed: list[object] = []
+
+        async def note(*given: object) -> None:
+            placed.append(given)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Placer, "place", note)
+            await index.caught_up()
+        assert placed == []
+        assert await read_cursor(laurels.valkey, board) == before
+        assert await waiting(engine, model) == 0
+        await put(engine, model, 6, first=2)
+        await index.caught_up()
+        assert await scores(model) == {1: 5, 2: 6}
+
+
+async def test_who_lost_its_turn_without_noticing_is_refused(
+    laurels: Laurels, engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
+):
+    """The old round comes when a newer one has been applied; it finds the cursor moved."""
+    model = score_model()
+    async with opened(laurels, engine, model) as index:
+        await put(engine, model, 5)
+        await index.caught_up()
+        sent: list[tuple[Any, ...]] = []
+        place = Placer.place
+
+        async def remembering(placer: Placer, *given: Any) -> None:  # noqa: ANN401  # what `place` takes
+            sent.append((placer, *given))
+            await place(placer, *given)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Placer, "place", remembering)
+            for score in (6, 7):
+                async with engine.begin() as connection:
+                    await connection.execute(update(model).values(score=score))
+                await index.caught_up()
+        with pytest.raises(CursorMoved):
+            await place(*sent[0])
+        assert await scores(model) == {1: 7}
+
+
+async def test_who_has_the_turn_and_is_not_heard_of_loses_it(engine: AsyncEngine):
+    model = score_model()
+    await make(engine, model)
+    outbox = Outbox(declared(model)[0])
+    async with engine.connect() as silent:
+        await outbox.take_turn(silent, idle=1)
+        async with asyncio.timeout(30), engine.begin() as other:
+            await outbox.take_turn(other)
+        with pytest.raises(DBAPIError, match="idle"):
+            await silent.execute(text("SELECT 1"))
+        await silent.invalidate()
+
+
+async def test_several_processes_take_turns(laurels: Laurels, engine: AsyncEngine):
+    model = score_model(group_by=["region"])
+    async with opened(laurels, engine, model) as index, Indexes(laurels, engine, [model]) as other:
+
+        async def write(number: int) -> None:
+            for step in range(10):
+                async with engine.begin() as connection:
+                    await connection.execute(
+                        insert(model), [{"id": number * 100 + step, "region": "eu", "score": step}]
+                    )
+                await (index if step % 2 else other).caught_up()
+
+        await asyncio.gather(*map(write, range(4)))
+        await index.caught_up()
+        assert len(await scores(model)) == 40
+        assert (await index.verify()).is_equal
+
+
+async def test_maintaining_applies_commits_as_they_come(laurels: Laurels, engine: AsyncEngine):
+    """Without anybody asking; woken, so well before the next look."""
+    model = score_model()
+    async with opened(laurels, engine, model) as index, index.maintaining():
+        for key in range(1, 4):
+            await put(engine, model, key, first=key)
+            await become(model, lambda found, key=key: len(found) == key)
+
+
+async def test_maintaining_goes_on_after_errors(
+    laurels: Laurels, engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
+):
+    model = score_model()
+    monkeypatch.setattr("laurels.index.indexes.LOOK_SECONDS", 0.01)
+    failures = iter([OutcomeUnknown("Valkey stopped answering")])
+    catch_up = Applier.catch_up
+
+    async def failing(self: Applier) -> int:
+        for failure in failures:
+            raise failure
+        return await catch_up(self)
+
+    monkeypatch.setattr(Applier, "catch_up", failing)
+    async with opened(laurels, engine, model) as index, index.maintaining():
+        await put(engine, model, 5)
+        await become(model, lambda found: found == {1: 5})
+    assert list(failures) == []
+
+
+@pytest.mark.parametrize("lost", ["all", "cursor", "some", "ahead"])
+async def test_an_index_that_a_store_lost_is_made_anew(
+    laurels: Laurels, engine: AsyncEngine, lost: str, clock: FixedClock
+):
+    model = score_model(keep=3)
+    async with opened(laurels, engine, model) as index:
+        await put(engine, model, 5, 6)
+        await index.caught_up()
+        clock.advance(timedelta(days=1))
+        await put(engine, model, 7, first=3)
+        await index.caught_up()
+        board = index.board(leaderboard(model).declared)
+        cursor = f"lb:{{{board}}}:index"
+        match lost:
+            case "all":
+                keys = [f"lb:{{{board}}}:every_86400s:{slot}" for slot in (20385, 20386)]
+                await laurels.valkey.command("UNLINK", cursor, *keys, *(f"{key}|positions" for key in keys))
+            case "cursor":
+                await laurels.valkey.command("UNLINK", cursor)
+            case "some":  # the last second, as after a crash with appendfsync everysec
+                await laurels.valkey.command("HINCRBY", cursor, "cursor", -1)
+                await laurels.valkey.command("UNLINK", f"lb:{{{board}}}:every_86400s:20386")
+            case _:  # PostgreSQL came back from a copy of yesterday
+                await laurels.valkey.command("HINCRBY", cursor, "cursor", 5)
+        await index.caught_up()
+        assert await scores(model) == {3: 7}
+        assert {each.key for each in await leaderboard(model).window(20385).entries(9)} == {1, 2}
+        assert (await index.verify()).is_equal
+
+
+async def test_a_declaration_that_changed_makes_the_index_anew(
+    laurels: Laurels, engine: AsyncEngine, clock: FixedClock
+):
+    model = score_model(window="daily", keep=3)
+    async with opened(laurels, engine, model) as index:
+        await put(engine, model, 5, 6)
+        await index.caught_up()
+    clock.advance(timedelta(hours=2))
+    changed = score_model(window="hourly", keep=3, order="asc", group_by=["region"])
+    changed.__table__.name = changed.__table__.fullname = model.__tablename__
+    (index_of_changed,) = declared(changed)
+    assert index_of_changed.name == declared(model)[0].name
+    await install(engine, changed)
+    async with Indexes(laurels, engine, [changed]) as index:
+        await index.caught_up()
+        ranking = leaderboard(changed)
+        current, before = await ranking.windows()
+        assert (current.entries, before.entries, current.id - before.id) == (0, 2, 2)
+        assert [each.key for each in await ranking.window(before).group("eu").entries(9)] == [1, 2]
+        assert (await index.verify()).is_equal
+
+
+async def test_more_changes_than_one_call_takes_are_applied_in_several(laurels: Laurels, engine: AsyncEngine):
+    model = score_model(group_by=["region", "city"])
+    async with opened(laurels, engine, model) as index:
+        await index.caught_up()
+        async with engine.begin() as connection:
+            rows = [
+                {"id": key, "region": f"r{key % 9}", "city": f"c{key % 2}", "score": key}
+                for key in range(1000)
+            ]
+            await connection.execute(insert(model), rows)
+            await connection.execute(update(model).where(model.id % 2 == 0).values(score=-model.id))
+            await connection.execute(delete(model).where(model.id % 5 == 0))
+        await index.caught_up()
+        assert await scores(model) == {key: key if key % 2 else -key for key in range(1000) if key % 5}
+        assert (await index.verify()).is_equal
+
+
+async def test_what_a_window_held_goes_by_itself(laurels: Laurels, engine: AsyncEngine):
+    """By the expiry that each write sets: a day's window that is kept for seven ends within seven days."""
+    model = score_model(window="daily", keep=7)
+    async with opened(laurels, engine, model) as index:
+        await put(engine, model, 5)
+        await index.caught_up()
+        key = f"lb:{{{index.board(leaderboard(model).declared)}}}:every_86400s:20385"
+        for part in ("", "|positions", "|scores", "|counts"):
+            seconds = await laurels.valkey.command("TTL", f"{key}{part}")
+            assert 6.4 * 86_400 < seconds <= 6.5 * 86_400
+
+
+async def test_polling_does_where_commits_do_not_notify(
+    laurels: Laurels, engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("laurels.index.indexes.LOOK_SECONDS", 0.01)
+    model = score_model()
+    await make(engine, model)
+    await install(engine, model, notify=False)
+    async with Indexes(laurels, engine, [model]) as index, index.maintaining():
+        await put(engine, model, 5)
+        await become(model, lambda found: found == {1: 5})
+
+
+def test_an_index_is_declared_by_keyword_but_for_its_score():
+    with pytest.raises(TypeError):
+        LeaderboardIndex("score", "region")  # pyright: ignore[reportCallIssue]  # the point
+
+
+async def test_processes_that_open_at_the_same_moment_leave_the_board_alone(
+    laurels: Laurels, engine: AsyncEngine
+):
+    model = score_model()
+    await make(engine, model)
+    many = [Indexes(laurels, engine, [model]) for _ in range(4)]
+    await asyncio.gather(*(index.open() for index in many))
+    await put(engine, model, 5)
+    await asyncio.gather(*(index.caught_up() for index in many))
+    assert await scores(model) == {1: 5}
+    for index in many:
+        await index.close()

