@@ -128,7 +128,7 @@ class Field:
             async with self.writing() as session:
                 await session.execute(insert(model), rows)
         if model is not Plain:
-            await self.index.caught_up()
+            await self.index.caught_up(model)
         return self.records / (time.perf_counter() - began)
 
     async def at_rank(self, rank: int) -> int:
@@ -216,7 +216,7 @@ async def writes(here: Field, found: Measured) -> None:
         async with here.writing() as session:
             await session.execute(delete(model).where(is_it) if removes else changed)
         if model is Score:
-            await here.index.caught_up()
+            await here.index.caught_up(Score)
 
     for name, days, removes in (
         ("update, same window", 0, False),

@@ -134,15 +134,18 @@ async def test_what_valkey_has_already_is_consumed_and_not_applied_again(
         assert (await scores(model), await waiting(engine, model)) == ({1: 5}, 1)
         board = await applier(index).catalog.board(applier(index).ref)
         before = await read_cursor(laurels.valkey, board)
-        placed: list[object] = []
+        place, refused = Placer.place, list[CursorMoved]()
 
-        async def note(*given: object) -> None:
-            placed.append(given)
+        async def note(placer: Placer, *given: Any) -> None:  # noqa: ANN401  # what `place` takes
+            with pytest.raises(CursorMoved) as caught:
+                await place(placer, *given)
+            refused.append(caught.value)
+            raise caught.value
 
         with monkeypatch.context() as patched:
             patched.setattr(Placer, "place", note)
             await index.caught_up()
-        assert placed == []
+        assert len(refused) == 1
         assert await read_cursor(laurels.valkey, board) == before
         assert await waiting(engine, model) == 0
         await put(engine, model, 6, first=2)

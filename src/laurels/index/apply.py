@@ -11,13 +11,12 @@ made anew.
 from __future__ import annotations
 
 from collections import defaultdict
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
-from laurels.index.outbox import Outbox
+from laurels.index.outbox import Outbox, State
 from laurels.index.placing import Placer, Step, changes_of, records_a_call
 from laurels.index.rebuild import Rebuild
 from laurels.valkey.functions import CursorMoved, DefinitionChanged
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from laurels.boards.retention import Retention
     from laurels.clock import Clock
     from laurels.index.declare import Declared
-    from laurels.index.outbox import Captured, Moved, State
+    from laurels.index.outbox import Captured, Moved
     from laurels.moments import Moment
     from laurels.valkey.client import Valkey
 
@@ -54,12 +53,6 @@ class Cursor(NamedTuple):
     applied: Applied
 
 
-class Round(NamedTuple):
-    applied: list[Captured]
-    are_new: bool = True
-    """Whether they were applied now, not by who was interrupted before."""
-
-
 @dataclass(frozen=True, eq=False)
 class Applier:
     """Keeps one index in step with its table."""
@@ -78,41 +71,46 @@ class Applier:
 
     async def catch_up(self) -> int:
         """Applies everything that was committed before the call; how many changes, later ones too."""
-        async with self.engine.connect() as connection:
-            newest = await self.outbox.newest(connection)
-            state = await self.outbox.state(connection)
-        if newest == 0 and self._is_in_step(state, await self._cursor()):
-            return 0
         applied = 0
         while rows := await self.apply():
             applied += len(rows)
-            if rows[-1].seq >= newest:
+            if len(rows) < ROWS_A_ROUND:
                 break
         return applied
 
     async def apply(self) -> list[Captured]:
         """One round: the changes that it applied, oldest first; none when nothing is left."""
         while True:
-            with suppress(CursorMoved):
-                rows = await self._round()
-                if rows is None:
-                    await self.rebuild()
-                elif rows.are_new:
-                    return rows.applied
+            try:
+                return await self._round()
+            except CursorMoved:
+                await self._mend()
 
-    async def _round(self) -> Round | None:
-        """None: the index is to be made anew."""
+    async def _round(self) -> list[Captured]:
+        """Raises `CursorMoved` when the index is not where its database says."""
         async with self.engine.begin() as connection:
             await self.outbox.take_turn(connection)
-            state, cursor = await self.outbox.state(connection), await self._cursor()
-            if not self._is_in_step(state, cursor):
-                is_finished = cursor is not None and await self._finish(connection, state, cursor)
-                return Round([], are_new=False) if is_finished else None
-            rows = await self.outbox.pending(connection, ROWS_A_ROUND)
-            if any(row.op == "clear" for row in rows):
-                return None
-            await self._apply(connection, state, rows)
-            return Round(rows)
+            state, rows = await self.outbox.pending(connection, ROWS_A_ROUND)
+            if state.built_as != self.index.fingerprint or any(row.op == "clear" for row in rows):
+                raise CursorMoved
+            if rows:
+                await self._apply(connection, state, rows)
+            elif not self._is_in_step(state, await self._cursor()):
+                raise CursorMoved
+            return rows
+
+    async def _mend(self) -> None:
+        """Consumes what an interrupted round applied, or else makes the index anew."""
+        async with self.engine.begin() as connection:
+            await self.outbox.take_turn(connection)
+            state, rows = await self.outbox.pending(connection, ROWS_A_ROUND)
+            cursor = await self._cursor()
+            is_cleared = any(row.op == "clear" for row in rows)
+            if self._is_in_step(state, cursor) and not is_cleared:
+                return  # by somebody else, meanwhile
+            if cursor is not None and await self._finish(connection, state, cursor):
+                return
+        await self.rebuild()
 
     async def _finish(self, connection: AsyncConnection, state: State, cursor: Cursor) -> bool:
         """Consumes what a round applied before it was interrupted; whether there was such a round."""
@@ -176,8 +174,7 @@ class Applier:
     async def _consume(
         self, connection: AsyncConnection, number: int, rows: list[Captured], moved: dict[str, Moved]
     ) -> None:
-        await self.outbox.consume(connection, rows, moved)
-        await self.outbox.reached(connection, number, self.index.fingerprint)
+        await self.outbox.consume(connection, rows, moved, State(number, self.index.fingerprint))
 
 
 _applied = msgspec.msgpack.Decoder(Applied)

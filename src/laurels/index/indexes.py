@@ -7,14 +7,14 @@ from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import structlog
-from sqlalchemy import select, text, tuple_
+from sqlalchemy import ARRAY, any_, inspect, literal, select, text, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from laurels.boards.catalog import Catalog
 from laurels.boards.retention import Retention
 from laurels.errors import Conflict, InvalidInput
 from laurels.index.apply import Applier
-from laurels.index.declare import declared, declared_as, mapper_of, models_of
+from laurels.index.declare import declared, declared_as, models_of
 from laurels.index.query import Ranking, bind, unbind
 from laurels.index.triggers import CHANNEL, check_installed
 from laurels.index.verify import Verification, verify
@@ -110,9 +110,11 @@ class Indexes:
         """The board that holds an index: for the engine's own questions, HTTP and the command line."""
         return str(index.ref(self._project))
 
-    async def caught_up(self) -> None:
-        """Returns when everything committed before the call is applied; applies it if nobody else does."""
-        for applier in self._appliers.values():
+    async def caught_up(self, model: type[Any] | None = None) -> None:
+        """Returns when everything committed before the call is applied, of all models or of one; applies it
+        if nobody else does.
+        """
+        for applier in self._of(model):
             await applier.catch_up()
 
     async def waiting(self) -> int:
@@ -190,17 +192,18 @@ class Indexes:
         if not keys:
             return {}
         columns = declared(model)[0].key
-        mapper = mapper_of(model)
-        chosen = select(model).where(
-            columns[0].in_(keys) if len(columns) == 1 else tuple_(*columns).in_([tuple(key) for key in keys])
-        )
+        if len(columns) == 1:  # as one parameter, however many they are
+            wanted = columns[0] == any_(literal(list(keys), ARRAY(columns[0].type)))
+        else:
+            wanted = tuple_(*columns).in_([tuple(key) for key in keys])
+        chosen = select(model).where(wanted)
         if session is None:
             async with AsyncSession(self.engine, expire_on_commit=False) as own:
                 found = (await own.execute(chosen)).unique().scalars().all()
         else:
             found = (await session.execute(chosen)).unique().scalars().all()
-        identities = [tuple(mapper.primary_key_from_instance(each)) for each in found]
+        identities = (inspect(each).identity for each in found)
         return {
-            identity[0] if len(identity) == 1 else identity: each
+            identity[0] if len(identity) == 1 else tuple(identity): each
             for identity, each in zip(identities, found, strict=True)
         }

@@ -87,11 +87,7 @@ class Outbox:
         """Waits until nobody else applies this index; until the end of the transaction. PostgreSQL ends it,
         and gives the turn to others, when nothing is heard for `idle` seconds.
         """
-        taken = text(
-            "SELECT set_config('idle_in_transaction_session_timeout', :idle, true), "
-            "pg_advisory_xact_lock(hashtextextended('laurels_index:' || :index, 0))"
-        )
-        await connection.execute(taken, {**self._name, "idle": f"{idle}s"})
+        await connection.execute(_TURN, {**self._name, "idle": f"{idle}s"})
 
     async def state(self, connection: AsyncConnection) -> State:
         asked = text("SELECT calls, built_as FROM laurels_index.indexes WHERE index = :index")
@@ -102,15 +98,11 @@ class Outbox:
         asked = text("SELECT count(*) FROM laurels_index.outbox WHERE index = :index")
         return (await connection.execute(asked, self._name)).scalar_one()
 
-    async def newest(self, connection: AsyncConnection) -> int:
-        """The number of the last change that is not applied; 0 for none."""
-        asked = text("SELECT coalesce(max(seq), 0) FROM laurels_index.outbox WHERE index = :index")
-        return (await connection.execute(asked, self._name)).scalar_one()
-
-    async def pending(self, connection: AsyncConnection, limit: int) -> list[Captured]:
-        """The next changes, oldest first, each with its record's position."""
-        asked = text(f"{_CAPTURED} WHERE o.index = :index ORDER BY o.seq LIMIT :limit")
-        return [_captured(row) for row in await connection.execute(asked, {**self._name, "limit": limit})]
+    async def pending(self, connection: AsyncConnection, limit: int) -> tuple[State, list[Captured]]:
+        """How far the index is, and the next changes, oldest first, each with its record's position."""
+        found = (await connection.execute(_PENDING, {**self._name, "limit": limit})).all()
+        state = State(0, "") if found[0].calls is None else State(found[0].calls, found[0].built_as)
+        return state, [_captured(row) for row in found if row.seq is not None]
 
     async def numbered(self, connection: AsyncConnection, seqs: Sequence[int]) -> list[Captured]:
         """These changes, those of them that are still there."""
@@ -138,46 +130,30 @@ class Outbox:
         }
 
     async def consume(
-        self, connection: AsyncConnection, rows: Sequence[Captured], moved: dict[str, Moved]
+        self,
+        connection: AsyncConnection,
+        rows: Sequence[Captured],
+        moved: dict[str, Moved],
+        reached: State | None = None,
     ) -> None:
-        """Takes changes out, and writes down where they left their records."""
-        gone = text(
-            "DELETE FROM laurels_index.outbox WHERE index = :index AND seq = ANY(CAST(:seqs AS bigint[]))"
-        )
-        await connection.execute(gone, {**self._name, "seqs": [row.seq for row in rows]})
-        await self.place(connection, {key: each.after for key, each in moved.items()})
+        """Takes changes out, and writes down where they left their records, and the index."""
+        positions = {key: each.after for key, each in moved.items()}
+        given = {**self._name, **_places(positions), "seqs": [row.seq for row in rows]}
+        if reached:
+            given |= {"calls": reached.calls, "built_as": reached.built_as}
+        await connection.execute(_APPLIED if reached else _CONSUMED, given)
 
     async def place(self, connection: AsyncConnection, positions: dict[str, Position]) -> None:
         """Writes down where these records stand."""
-        placed = {key: position for key, position in positions.items() if position}
-        nowhere = [key for key, position in positions.items() if not position]
-        if placed:
-            put = text(
-                "INSERT INTO laurels_index.positions (index, key, position) "
-                "SELECT :index, key, position "
-                "FROM unnest(CAST(:keys AS text[]), CAST(:positions AS bytea[])) AS placed (key, position) "
-                "ON CONFLICT (index, key) DO UPDATE SET position = excluded.position"
-            )
-            written = [write_position(position) for position in placed.values()]
-            await connection.execute(put, {**self._name, "keys": list(placed), "positions": written})
-        if nowhere:
-            out = text(
-                "DELETE FROM laurels_index.positions "
-                "WHERE index = :index AND key = ANY(CAST(:keys AS text[]))"
-            )
-            await connection.execute(out, {**self._name, "keys": nowhere})
+        await connection.execute(_CONSUMED, {**self._name, **_places(positions), "seqs": []})
 
     async def reached(self, connection: AsyncConnection, calls: int, built_as: str) -> None:
         """Writes down how far the index is."""
-        moved = text(
-            "INSERT INTO laurels_index.indexes (index, calls, built_as) VALUES (:index, :calls, :built_as) "
-            "ON CONFLICT (index) DO UPDATE SET calls = excluded.calls, built_as = excluded.built_as"
-        )
-        await connection.execute(moved, {**self._name, "calls": calls, "built_as": built_as})
+        await connection.execute(_REACHED, {**self._name, "calls": calls, "built_as": built_as})
 
     async def fold_all(self, connection: AsyncConnection, now: Moment) -> None:
         """Consumes everything that is visible, without applying it: for who makes the index anew."""
-        while rows := await self.pending(connection, RECORDS_AT_ONCE):
+        while rows := (await self.pending(connection, RECORDS_AT_ONCE))[1]:
             cleared = next((number for number, row in enumerate(rows) if row.op == "clear"), None)
             if cleared is not None:
                 rows = rows[: cleared + 1]
@@ -231,12 +207,54 @@ class Outbox:
         )
 
 
+_TURN: Final = text(
+    "SELECT set_config('idle_in_transaction_session_timeout', :idle, true), "
+    "pg_advisory_xact_lock(hashtextextended('laurels_index:' || :index, 0))"
+)
+
 # A position by its key each: what is planned while the tables are small holds when they are large.
 _CAPTURED: Final = (
     "SELECT o.seq, o.key, o.op, o.moment, o.score, o.groups, "
     "(SELECT position FROM laurels_index.positions p WHERE p.index = o.index AND p.key = o.key) AS position "
     "FROM laurels_index.outbox o"
 )
+
+
+# One row at least, for the state.
+_PENDING: Final = text(
+    "SELECT i.calls, i.built_as, c.* FROM (SELECT) AS here "
+    "LEFT JOIN laurels_index.indexes i ON i.index = :index "
+    f"LEFT JOIN LATERAL ({_CAPTURED} WHERE o.index = :index ORDER BY o.seq LIMIT :limit) c ON true "
+    "ORDER BY c.seq"
+)
+
+_CONSUME: Final = (
+    "gone AS (DELETE FROM laurels_index.outbox "
+    "WHERE index = :index AND seq = ANY(CAST(:seqs AS bigint[]))), "
+    "nowhere AS (DELETE FROM laurels_index.positions "
+    "WHERE index = :index AND key = ANY(CAST(:nowhere AS text[]))) "
+    "INSERT INTO laurels_index.positions (index, key, position) "
+    "SELECT :index, key, position "
+    "FROM unnest(CAST(:keys AS text[]), CAST(:positions AS bytea[])) AS placed (key, position) "
+    "ON CONFLICT (index, key) DO UPDATE SET position = excluded.position"
+)
+
+_REACH: Final = (
+    "INSERT INTO laurels_index.indexes (index, calls, built_as) VALUES (:index, :calls, :built_as) "
+    "ON CONFLICT (index) DO UPDATE SET calls = excluded.calls, built_as = excluded.built_as"
+)
+_REACHED: Final = text(_REACH)
+_CONSUMED: Final = text(f"WITH {_CONSUME}")
+_APPLIED: Final = text(f"WITH reached AS ({_REACH}), {_CONSUME}")
+
+
+def _places(positions: dict[str, Position]) -> dict[str, list[Any]]:
+    placed = {key: write_position(position) for key, position in positions.items() if position}
+    return {
+        "keys": list(placed),
+        "positions": list(placed.values()),
+        "nowhere": [key for key in positions if key not in placed],
+    }
 
 
 def _captured(row: Row[Any]) -> Captured:

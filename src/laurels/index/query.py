@@ -115,7 +115,8 @@ class Ranking(Generic[Model]):
         while len(found) < k:
             limit = min(PAGE, left + k - len(found))
             page = await self._page(limit, start, cursor)
-            placings = [self._placing(entry) for entry in page.entries]
+            key = self.declared.members.key
+            placings = [Placing(key(each.member), int(each.score), each.rank) for each in page.entries]
             found += placings[left:]
             left = max(0, left - len(placings))
             cursor = page.next
@@ -251,7 +252,7 @@ class Ranking(Generic[Model]):
             found += await self._with_records(placings)
             if len(placings) < wanted or k == 0:
                 break
-        if start == "top":
+        if start == "top" and len(found) < asked:  # some rows are gone already
             found = [replace(each, rank=rank) for rank, each in enumerate(found, 1)]
         return found
 
