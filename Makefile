@@ -50,7 +50,7 @@ run: $(VENV)/.run $(NODE) ## start Laurels with a demo project on http://127.0.0
 test: $(VENV)/.test $(NODE) ## run the tests, on a real Valkey, PostgreSQL and browser that they start themselves
 	@$(BIN)/python web/build_pages.py
 	@$(BIN)/python tests/web/install_browser.py
-	$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile $(ARGS)
+	$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 .PHONY: check
 check: $(VENV)/.dev $(NODE) ## check format, lint and types; change nothing

@@ -12,7 +12,7 @@ from laurels.history import oversight
 from laurels.valkey.client import stream_entries
 
 if TYPE_CHECKING:
-    from laurels.history.oversight import Oversight
+    from laurels.history.oversight import DeadLetter, Oversight
     from laurels.laurels import Laurels
 
 
@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 def looking(alone: Laurels, monkeypatch: pytest.MonkeyPatch) -> Oversight:
     monkeypatch.setattr(oversight, "FRESH_SECONDS", 0.0)
     return alone.oversight
+
+
+async def letters_of(looking: Oversight, board: str) -> list[DeadLetter]:
+    """Other tests' events of campuses may be among them."""
+    return [letter for letter in (await looking.dead_letters(1000)).letters if letter.board == board]
 
 
 async def test_journals_of_shards_count_as_their_boards(alone: Laurels, looking: Oversight):
@@ -53,14 +58,10 @@ async def test_a_dead_letter_goes_back_to_the_journal_of_its_shard(alone: Laurel
     letter_fields = ("body", fields[b"body"], "why", "PostgreSQL was too old")
     await alone.valkey.command("XADD", full.dead_letters, "5-0", *letter_fields)
     await alone.valkey.command("XTRIM", full.key, "MAXLEN", 0)
-    (letter,) = (await looking.dead_letters(10)).letters
-    assert (letter.board, letter.why, letter.summary) == (
-        "seen/wide",
-        "PostgreSQL was too old",
-        "submit of ada",
-    )
+    (letter,) = await letters_of(looking, "seen/wide")
+    assert (letter.why, letter.summary) == ("PostgreSQL was too old", "submit of ada")
     await looking.retry(letter.id)
-    assert (await looking.dead_letters(10)).total == 0
+    assert await letters_of(looking, "seen/wide") == []
     await alone.journal_drained()
     assert (await alone.verify("seen/wide")).differences == []
     await alone.drop("seen/wide")

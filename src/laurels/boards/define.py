@@ -132,10 +132,9 @@ class Definer:
 
     async def _feeder(self, ref: BoardRef) -> BoardRef | None:
         """A board that feeds this one."""
-        for project in await self._store.projects():
-            for other in await self._store.boards(project):
-                if str(ref) in other.definition.feeds:
-                    return BoardRef(other.project, other.board)
+        for other in await self._store.matching("$.feeds[*]"):
+            if str(ref) in other.definition.feeds:
+                return BoardRef(other.project, other.board)
         return None
 
     async def _check_keys(self, ref: BoardRef, definition: BoardDefinition) -> None:
@@ -143,15 +142,16 @@ class Definer:
         own = _shapes(ref, definition)
         if not own:
             return
-        for project in await self._store.projects():
-            for other in await self._store.boards(project):
-                other_ref = BoardRef(other.project, other.board)
-                for target, shape in own.items():
-                    others = _shapes(other_ref, other.definition).values()
-                    if other_ref != ref and any(shape.may_meet(each) for each in others):
-                        raise InvalidInput.at(
-                            f"keys.{target}", f"{other_ref} has the same keys; name {{board}} in it"
-                        )
+        for other in await self._store.matching("$.keys.*"):
+            other_ref = BoardRef(other.project, other.board)
+            if other_ref == ref:
+                continue
+            others = _shapes(other_ref, other.definition).values()
+            for target, shape in own.items():
+                if any(shape.may_meet(each) for each in others):
+                    raise InvalidInput.at(
+                        f"keys.{target}", f"{other_ref} has the same keys; name {{board}} in it"
+                    )
 
     async def _check_change(self, old: Board, new: Board) -> None:
         was, will_be = old.definition, new.definition
