@@ -77,6 +77,8 @@ def configure_logs(settings: Settings) -> None:
         logger = logging.getLogger(name)
         logger.handlers.clear()
         logger.propagate = True
+    # It tells of every look at the schema, also where nothing is to be done.
+    logging.getLogger("alembic").setLevel(max(logging.WARNING, root.level))
 
 
 def _renderers(settings: Settings) -> list[Processor]:
