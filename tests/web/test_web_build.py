@@ -2,56 +2,34 @@
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import api_types
 import build_pages
 import pytest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-MOST_BYTES = 200_000
-"""Of compressed script, until a page is first seen."""
-PAGES = ("home", "leaderboards", "boards", "console", "docs")
+from build_pages import PAGES, needed
 
 
 @pytest.fixture(scope="module")
 def manifest(built: None) -> dict[str, Any]:
-    return json.loads((build_pages.OUT / ".vite" / "manifest.json").read_text())
-
-
-def needed(manifest: dict[str, Any], *names: str) -> set[str]:
-    """The scripts that must be there before these can run."""
-    found: set[str] = set()
-
-    def walk(name: str) -> Iterator[str]:
-        yield manifest[name]["file"]
-        for imported in manifest[name].get("imports", ()):
-            yield from walk(imported)
-
-    for name in names:
-        found.update(walk(name))
-    return found
-
-
-def compressed(script: str) -> int:
-    """By gzip, which every browser takes; brotli is smaller still."""
-    path = build_pages.OUT / script
-    smaller = path.with_name(f"{path.name}.gz")
-    return (smaller if smaller.exists() else path).stat().st_size
+    return build_pages.manifest_of(build_pages.OUT)
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_is_seen_before_200_kilobytes_of_script(manifest: dict[str, Any], page: str):
     scripts = needed(manifest, "index.html", f"src/pages/{page}/index.tsx")
     assert len(scripts) > 1
-    assert sum(map(compressed, scripts)) < MOST_BYTES
+    assert build_pages.script_bytes(build_pages.OUT, "index.html", f"src/pages/{page}/index.tsx") < 200_000
 
 
-def test_an_embedded_board_needs_half_of_that(manifest: dict[str, Any]):
-    assert sum(map(compressed, needed(manifest, "embed.html"))) < MOST_BYTES / 2
+def test_an_embedded_board_needs_half_of_that(built: None):
+    assert build_pages.script_bytes(build_pages.OUT, "embed.html") < 100_000
+
+
+def test_pages_that_are_too_heavy_are_not_built(built: None, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(build_pages, "MOST_BYTES", 10_000)
+    with pytest.raises(build_pages.CannotBuild, match=r"home takes .* bytes of compressed script"):
+        build_pages.check_weight(build_pages.OUT)
 
 
 def test_every_page_waits_for_itself_alone(manifest: dict[str, Any]):
