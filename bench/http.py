@@ -37,20 +37,11 @@ BOARD = "/v1/projects/bench/boards/four"
 AUTHORIZED = {"Authorization": f"Bearer {KEY}"}
 OF_BARE, OF_PLAIN, OF_ENGINE = 0.35, 2.0, 0.5
 
-_COMMON = ("--factory", "--loop", "uvloop", "--no-access-log", "--log-level", "error", "--host", "127.0.0.1")
 SERVERS = {
-    "uvicorn": (
-        "-m",
-        "uvicorn",
-        *_COMMON,
-        "--http",
-        "httptools",
-        "--no-proxy-headers",
-        "--no-server-header",
-        "--port",
-    ),
-    "granian": ("-m", "granian", *_COMMON, "--interface", "asgi", "--port"),
-}
+    "uvicorn": ("-m", "bench.http_apps"),  # as the service runs it
+    "granian": ("-m", "granian", "--factory", "--loop", "uvloop", "--no-access-log", "--log-level", "error",
+                "--host", "127.0.0.1", "--interface", "asgi", "--port"),
+}  # fmt: skip
 APPS = {
     "bare": "bench.http_apps:bare",
     "plain": "bench.http_apps:plain",

@@ -1,13 +1,20 @@
-"""What the service is measured against: an app that does nothing, and the route as one writes it first."""
+"""What the service is measured against: an app that does nothing, and the route as one writes it first.
+
+`python -m bench.http_apps PORT APP` serves one of them, or the service, as `laurels serve` does.
+"""
 
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import redis.asyncio as redis
+import uvicorn
 from fastapi import Depends, FastAPI, Header, HTTPException
 from pydantic import BaseModel
+
+from laurels.cli.serve import UVICORN
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
@@ -64,3 +71,9 @@ def plain() -> FastAPI:
         return Ranked(member=given.member, score=given.score, rank=rank + 1)
 
     return app
+
+
+if __name__ == "__main__":
+    port, app = sys.argv[1:]
+    settings: dict[str, Any] = {**UVICORN, "loop": "uvloop", "log_level": "error"}
+    uvicorn.run(app, host="127.0.0.1", port=int(port), **settings)

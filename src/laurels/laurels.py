@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from laurels.boards.preview import Preview
     from laurels.boards.ranks import Start
     from laurels.boards.submission import BatchResult, Submitted
+    from laurels.boards.submit import Tell
     from laurels.clock import Clock
     from laurels.history.answers import History, SnapshotList, SnapshotPage
     from laurels.jobs.overview import JobInfo
@@ -304,6 +305,11 @@ class Laurels(Keeping):
         """The definition in force, as this process knows it: asks no store about a board in use."""
         return (await self._catalog.board(BoardRef.parse(board))).definition
 
+    def remembered(self, board: str) -> BoardDefinition | None:
+        """As `definition`, without a wait: None for a board that this process does not know, or not yet."""
+        known = self._catalog.known(BoardRef.parse(board))
+        return known and known.definition
+
     async def definition_in_force(self, board: str) -> BoardDefinition:
         """The definition in force, though another process may have changed it a moment ago."""
         return (await self._catalog.in_force(BoardRef.parse(board))).definition
@@ -327,6 +333,12 @@ class Laurels(Keeping):
     async def send(self, board: str, given: Submission, durability: Durability | None = None) -> Submitted:
         """As `submit`, of a submission that is made already."""
         return await self._submitter.submit(BoardRef.parse(board), given, self._durability(durability))
+
+    def send_soon(self, board: str, given: Submission, tell: Tell) -> bool:
+        """As `send`, without a wait: `tell` hears what became of it. False, and nothing is done, where it
+        takes more than this process knows to say that the submission is good.
+        """
+        return self._submitter.submit_soon(BoardRef.parse(board), given, tell, self._durability(None))
 
     async def submit_many(
         self,

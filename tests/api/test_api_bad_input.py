@@ -85,7 +85,8 @@ class Sender:
 
 @pytest.fixture(scope="session")
 async def port(app: FastAPI) -> AsyncGenerator[int]:
-    server = uvicorn.Server(uvicorn.Config(app, http=Protocol, log_config=None, access_log=False))
+    config = uvicorn.Config(app, http=Protocol, log_config=None, access_log=False, proxy_headers=False)
+    server = uvicorn.Server(config)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         serving = asyncio.create_task(server.serve(sockets=[listener]))
         yield listener.getsockname()[1]

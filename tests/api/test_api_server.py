@@ -22,6 +22,7 @@ from cli_processes import serving
 from places import fast_place, folder_that_anybody_may_pass
 
 from laurels.api import body
+from laurels.cli.protocol import Protocol
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
@@ -42,11 +43,11 @@ def address(listener: socket.socket) -> str:
     return "http://{}:{}".format(*listener.getsockname())
 
 
-@pytest.fixture(params=["httptools", "h11"])
+@pytest.fixture(params=[Protocol, "h11"])
 async def served(
     request: pytest.FixtureRequest, app: FastAPI, admin_key: str
 ) -> AsyncGenerator[httpx.AsyncClient]:
-    config = uvicorn.Config(app, http=request.param, log_config=None, access_log=False)
+    config = uvicorn.Config(app, http=request.param, log_config=None, access_log=False, proxy_headers=False)
     server = uvicorn.Server(config)
     with listening() as listener:
         serving = asyncio.create_task(server.serve(sockets=[listener]))

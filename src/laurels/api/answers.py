@@ -22,7 +22,7 @@ Answer = TypeVar("Answer", bound=msgspec.Struct)
 SCORES: Final = frozenset({"score", "previous_score", "low", "high"})
 LISTS: Final = frozenset({"entries", "buckets", "windows"})
 
-_encode = msgspec.json.Encoder().encode
+_to_json = msgspec.json.Encoder().encode
 
 
 class JsonResponse(Response):
@@ -62,7 +62,11 @@ def is_known(request: Request, tag: str) -> bool:
 
 async def _encoded(call: Call, value: msgspec.Struct) -> bytes:
     definition = await call.laurels.definition(call.board)
-    return _encode(with_exact_scores(value) if definition.score == "int64" else value)
+    return encode(value, is_exact=definition.score == "int64")
+
+
+def encode(value: msgspec.Struct, *, is_exact: bool) -> bytes:
+    return _to_json(with_exact_scores(value) if is_exact else value)
 
 
 def with_exact_scores(value: Answer) -> Answer:

@@ -37,6 +37,7 @@ from laurels.api.auth import Keyring
 from laurels.api.dispatch import Dispatch
 from laurels.api.document import make_document
 from laurels.api.envelope import Envelope
+from laurels.api.express import Express
 from laurels.api.limiter import Limiter
 from laurels.errors import LaurelsError
 from laurels.laurels import Laurels
@@ -67,6 +68,7 @@ class App(FastAPI):
     """FastAPI, with our own way in: thin operations do not pass through its layers."""
 
     entry: ASGIApp
+    express: Express
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -142,5 +144,6 @@ def _app(
     ]
     for kind in (LaurelsError, HTTPException, RequestValidationError):
         app.add_exception_handler(kind, problems.handle)
+    app.express = Express(scores.SUBMIT, laurels, app.state.keyring, app.state.limiter)
     app.enter_by(laurels.settings.cors_origins)
     return app

@@ -51,7 +51,7 @@ class Envelope:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request_id = _request_id(scope)
+        request_id = request_id_of(scope)
         method: str = scope["method"]
         scope = {
             **scope,
@@ -80,7 +80,7 @@ class Envelope:
                 raise
             await answer_to(scope, error)(scope, receive, send_enveloped)
         finally:
-            _record(scope, method, status or 500, time.perf_counter() - started)
+            record(scope, method, status or 500, time.perf_counter() - started)
             REQUEST.reset(about)
 
 
@@ -96,7 +96,7 @@ def _headers(
     return headers
 
 
-def _request_id(scope: Scope) -> str:
+def request_id_of(scope: Scope) -> str:
     """The client's own, if it is fit to be repeated and logged."""
     for name, value in scope["headers"]:
         if name == b"x-request-id" and REQUEST_ID.fullmatch(value):
@@ -104,7 +104,7 @@ def _request_id(scope: Scope) -> str:
     return f"{_PROCESS}{next(_numbers):012x}"
 
 
-def _record(scope: Scope, method: str, status: int, seconds: float) -> None:
+def record(scope: Scope, method: str, status: int, seconds: float) -> None:
     route = getattr(scope.get("route"), "path_format", UNMATCHED)
     count_request(method, route, status, seconds)
     level = logging.DEBUG if route in QUIET else logging.INFO

@@ -118,6 +118,9 @@ async def submit(call: Call, _: NoParameters) -> Response:
         return response
 
 
+SUBMIT: Final = operations.declared[-1]
+
+
 async def _submit(call: Call, given: Submission) -> Response:
     durability = durability_of(call.request)
     player, given_id = call.holder.player, given.id

@@ -48,6 +48,10 @@ class Catalog:
         """The board as this process knows it; raises `NotFound`."""
         return self._boards.get(ref) or await self._load_once(ref)
 
+    def known(self, ref: BoardRef) -> Board | None:
+        """As `board`, as far as this process remembers it."""
+        return self._boards.get(ref)
+
     async def in_force(self, ref: BoardRef) -> Board:
         """The board as Valkey knows it now; what this process knew may have been changed by another."""
         board = await self.board(ref)

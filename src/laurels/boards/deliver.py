@@ -83,10 +83,11 @@ class Courier:
     async def deliver(self, call: Call, laid_out: LaidOut | None = None) -> Outcome:
         """Sends the call to all its shards at once."""
         outcome = Outcome()
-        if call.parts:
-            await asyncio.gather(
-                *(self._send(call, *each, outcome) for each in laid_out or self.lay_out(call))
-            )
+        parcels = (laid_out or self.lay_out(call)) if call.parts else []
+        if len(parcels) == 1:
+            await self._send(call, *parcels[0], outcome)
+        elif parcels:
+            await asyncio.gather(*(self._send(call, *each, outcome) for each in parcels))
         if call.report and call.board.keys.shards > 1:
             await self._count_elsewhere(call, outcome)
         return outcome

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from laurels.boards.journal import submit_entry
+from laurels.boards.keys import WHOLE
 from laurels.boards.ordering import pack_int64
+from laurels.boards.submission import EVERYBODY
 from laurels.moments import DAY, SECOND
 from laurels.valkey.messages import SubmitHeader, TargetHeader, shape_of
 
@@ -25,10 +28,10 @@ CALL_BUCKET: Final = 600 * SECOND
 class Message:
     """One call: its keys, its header, and what follows it; and the windows that it writes."""
 
-    keys: list[str]
+    keys: tuple[str, ...]
     header: SubmitHeader
     rest: list[Value]
-    targets: list[Target]
+    targets: tuple[Target, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,17 +54,10 @@ class Parcel:
 def lay_out(parcel: Parcel, *, metadata: bool) -> Message:
     """The call for a parcel. `metadata`: whether the board's entries may have some."""
     board = parcel.board
-    chosen, reported = _choose(parcel)
-    windows: dict[Address, int] = {}
-    for target in chosen:
-        windows.setdefault(target.address, len(windows) + 1)
-    for target in chosen:
-        for day in target.days:
-            windows.setdefault(day, len(windows) + 1)
     count = len(parcel.parts)
+    outline, first = _outline(parcel, metadata=metadata)
     definition = board.definition
     submissions, report = parcel.parts, parcel.report
-    needs_first = report or bool(definition.limits.max_change)
     has_ids = any(checked.id for checked in submissions)
     has_ops = any(checked.op for checked in submissions)
     header = SubmitHeader(
@@ -77,34 +73,80 @@ def lay_out(parcel: Parcel, *, metadata: bool) -> Message:
         calls=[checked.made_by for checked in submissions] if has_ids else [],
         ops=[checked.op for checked in submissions] if has_ops else [],
         metadata=[checked.metadata for checked in submissions] if metadata else [],
-        first=[windows[address] if address else 0 for address in reported] if needs_first else [],
+        first=first if report or definition.limits.max_change else [],
         max_change=_max_change(board),
-        targets=[
-            TargetHeader(
-                window=windows[target.address],
-                chosen=0 if len(numbers) == count else sorted(numbers),
-                seconds=target.seconds_to_live(parcel.now),
-                how=target.pane.how,
-                base=windows[target.base] if target.base else 0,
-                days=[windows[day] for day in target.days],
-                op=board.fold_op(target.pane),
-            )
-            for target, numbers in chosen.items()
-        ],
+        targets=outline.headers,
         durable=int(parcel.is_durable),
     )
-    return Message(
-        keys=[*_board_keys(parcel), *_window_keys(parcel, windows, metadata=metadata)],
-        header=header,
-        rest=_rest(parcel),
-        targets=list(chosen),
-    )
+    return Message(keys=outline.keys, header=header, rest=_rest(parcel), targets=outline.targets)
+
+
+@dataclass(frozen=True, slots=True)
+class _Outline:
+    """The windows that a call writes, by the numbers under which its header speaks of them."""
+
+    windows: dict[Address, int]
+    keys: tuple[str, ...]
+    targets: tuple[Target, ...]
+    headers: list[TargetHeader]
+
+
+class _Whither(NamedTuple):
+    """Where a call goes, and when: to the second, which is as exact as what expires."""
+
+    board: Board
+    shard: int
+    second: int
+    metadata: bool
+
+
+def _outline(parcel: Parcel, *, metadata: bool) -> tuple[_Outline, list[int]]:
+    """And for each submission, the number of the window that its answer speaks of; 0 for none."""
+    parts = parcel.parts
+    whither = _Whither(parcel.board, parcel.shard, parcel.now // SECOND, metadata)
+    moment = parts[0].moment if parts else None
+    if moment is not None and all(each.cuts is EVERYBODY and each.moment == moment for each in parts):
+        touched = parcel.board.touched(moment, parcel.now, WHOLE)
+        outline = _outline_for_all(whither, touched)
+        return outline, [outline.windows[touched.reported] if touched.reported else 0] * len(parts)
+    chosen, reported = _choose(parcel)
+    outline = _outlined(whither, chosen, len(parts))
+    return outline, [outline.windows[address] if address else 0 for address in reported]
+
+
+# Most calls of a second are alike in this, and it is most of the work.
+@lru_cache(maxsize=1024)
+def _outline_for_all(whither: _Whither, touched: Touched) -> _Outline:
+    return _outlined(whither, _by_target({touched: []}), 0)
+
+
+def _outlined(whither: _Whither, chosen: dict[Target, list[int]], count: int) -> _Outline:
+    board, now = whither.board, whither.second * SECOND
+    windows: dict[Address, int] = {}
+    for target in chosen:
+        windows.setdefault(target.address, len(windows) + 1)
+    for target in chosen:
+        for day in target.days:
+            windows.setdefault(day, len(windows) + 1)
+    headers = [
+        TargetHeader(
+            window=windows[target.address],
+            chosen=0 if len(numbers) == count else sorted(numbers),
+            seconds=target.seconds_to_live(now),
+            how=target.pane.how,
+            base=windows[target.base] if target.base else 0,
+            days=[windows[day] for day in target.days],
+            op=board.fold_op(target.pane),
+        )
+        for target, numbers in chosen.items()
+    ]
+    keys = *_board_keys(board, whither.shard, now), *_window_keys(whither, windows)
+    return _Outline(windows, keys, tuple(chosen), headers)
 
 
 def _choose(parcel: Parcel) -> tuple[dict[Target, list[int]], list[Address | None]]:
-    """Which submissions touch which window, each window after those that it is computed from.
-
-    A sum stands once for each window that it follows: those of Monday move the week by Monday's change.
+    """Which submissions touch which window, each window after those that it is computed from; and what each
+    submission's answer speaks of.
     """
     together: dict[Touched, list[int]] = {}
     reported: list[Address | None] = []
@@ -119,19 +161,24 @@ def _choose(parcel: Parcel) -> tuple[dict[Target, list[int]], list[Address | Non
         for numbers in alike:
             numbers.append(number)
         reported.append(own)
+    return _by_target(together), reported
+
+
+def _by_target(together: dict[Touched, list[int]]) -> dict[Target, list[int]]:
+    """A sum stands once for each window that it follows: those of Monday move the week by Monday's change."""
     firsts: dict[tuple[Address, Address | None], Target] = {}
     chosen: dict[Target, list[int]] = {}
     for touched, numbers in together.items():
         for target in touched.targets:
             first = firsts.setdefault((target.address, target.base), target)
             chosen.setdefault(first, []).extend(numbers)
-    return dict(sorted(chosen.items(), key=lambda each: each[0].pane.how != "direct")), reported
+    return dict(sorted(chosen.items(), key=lambda each: each[0].pane.how != "direct"))
 
 
-def _board_keys(parcel: Parcel) -> Iterable[str]:
-    day, bucket = parcel.now // DAY, parcel.now // CALL_BUCKET
+def _board_keys(board: Board, shard: int, now: Moment) -> Iterable[str]:
+    day, bucket = now // DAY, now // CALL_BUCKET
     names = ("board", "journal", f"ids:{day}", f"ids:{day - 1}", f"calls:{bucket}", f"calls:{bucket - 1}")
-    return (parcel.board.keys.of_board(parcel.shard, name) for name in names)
+    return (board.keys.of_board(shard, name) for name in names)
 
 
 def confirm_keys(parcels: Iterable[Parcel]) -> list[str]:
@@ -143,10 +190,10 @@ def confirm_keys(parcels: Iterable[Parcel]) -> list[str]:
     return list(keys)
 
 
-def _window_keys(parcel: Parcel, windows: Iterable[Address], *, metadata: bool) -> Iterable[str]:
-    board = parcel.board
+def _window_keys(whither: _Whither, windows: Iterable[Address]) -> Iterable[str]:
+    board = whither.board
     for address in windows:
-        yield from board.keys.parts(board.window_key(parcel.shard, address), metadata=metadata)
+        yield from board.keys.parts(board.window_key(whither.shard, address), metadata=whither.metadata)
 
 
 def _rest(parcel: Parcel) -> list[Value]:

@@ -18,7 +18,9 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
@@ -30,7 +32,7 @@ from laurels.errors import InvalidInput, OutcomeUnknown
 from laurels.valkey import functions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from laurels.boards.board import Board
     from laurels.boards.catalog import Catalog
@@ -51,10 +53,15 @@ COST_A_CALL: Final = 500
 COST_OF_READING: Final = 2
 COST_OF_EXACTNESS: Final = 4
 COST_OF_COUNTING: Final = 2
-# How many single submissions go out together at most.
+# How many single submissions go out together at most, and in how many calls at once: one is laid out, and
+# another's answers are told, while Valkey works on the next.
 TOGETHER: Final = 200
+CALLS_AT_ONCE: Final = 2
 # How many calls of a batch wait for the disk together: a second, where Valkey writes to it every second.
 CALLS_A_WAIT: Final = 200
+
+# What hears what became of a submission; it does not raise.
+Tell = Callable[[Submitted | Exception], None]
 
 
 @dataclass(slots=True)
@@ -113,19 +120,34 @@ class _Batch:
 
 
 class _Waiting(NamedTuple):
-    """A submission that is good by this definition of its board, and who waits for what becomes of it."""
+    """A submission that is good by this definition of its board, and who is told what becomes of it."""
 
     checked: Checked
     board: Board
-    answer: asyncio.Future[Submitted]
+    tell: Tell
 
 
 @dataclass(slots=True)
 class _Queue:
-    """Single submissions to one board that wait for the call under way."""
+    """Single submissions to one board that wait for the calls under way, and the members in those."""
 
     waiting: deque[_Waiting] = field(default_factory=deque)
-    is_sending: bool = False
+    calls: int = 0
+    members: set[bytes] = field(default_factory=set)
+
+    def take(self) -> list[_Waiting]:
+        """From the front, up to the first whose member is in a call already: calls that are under way
+        together do not keep their order, and one call tells a member's rank once.
+        """
+        taken: list[_Waiting] = []
+        waiting, members = self.waiting, self.members
+        while waiting and len(taken) < TOGETHER and (member := waiting[0].checked.member) not in members:
+            members.add(member)
+            taken.append(waiting.popleft())
+        return taken
+
+    def release(self, taken: list[_Waiting]) -> None:
+        self.members.difference_update(waiting.checked.member for waiting in taken)
 
 
 class Submitter:
@@ -148,17 +170,35 @@ class Submitter:
         except InvalidInput:  # by a definition that another process may have changed
             board = await self._catalog.in_force(ref)
             checked = check(board, given, self._clock())
+        answer: asyncio.Future[Submitted] = asyncio.get_running_loop().create_future()
+        self._queue(_Waiting(checked, board, partial(_settle, answer)), durability)
+        return await answer
+
+    def submit_soon(self, ref: BoardRef, given: Submission, tell: Tell, durability: Durability) -> bool:
+        """As `submit`, without a wait: `tell` hears what became of it. False, and nothing is done, where it
+        takes more than this process knows to say that the submission is good.
+        """
+        board = self._catalog.known(ref)
+        if board is None:
+            return False
+        try:
+            checked = check(board, given, self._clock())
+        except InvalidInput:
+            return False
+        self._queue(_Waiting(checked, board, tell), durability)
+        return True
+
+    def _queue(self, waiting: _Waiting, durability: Durability) -> None:
+        ref = waiting.board.ref
         queue = self._queues.get((ref, durability))
         if queue is None:
             queue = self._queues[ref, durability] = _Queue()
-        answer: asyncio.Future[Submitted] = asyncio.get_running_loop().create_future()
-        queue.waiting.append(_Waiting(checked, board, answer))
-        if not queue.is_sending:
-            queue.is_sending = True
+        queue.waiting.append(waiting)
+        if queue.calls < CALLS_AT_ONCE and queue.waiting[0].checked.member not in queue.members:
+            queue.calls += 1
             sender = asyncio.create_task(self._send_waiting(ref, queue, durability))
             self._senders.add(sender)
             sender.add_done_callback(self._senders.discard)
-        return await answer
 
     async def submit_many(
         self,
@@ -250,15 +290,16 @@ class Submitter:
 
     async def _send_waiting(self, ref: BoardRef, queue: _Queue, durability: Durability) -> None:
         try:
-            while queue.waiting:
-                taken = list(_take_distinct(queue.waiting))
+            while taken := queue.take():
                 try:
                     await self._send_together(ref, taken, durability)
                 except Exception as error:  # noqa: BLE001  # whatever it is, nobody may wait for ever
                     for waiting in taken:
-                        _answer(waiting.answer, error)
+                        waiting.tell(error)
+                finally:
+                    queue.release(taken)
         finally:
-            queue.is_sending = False
+            queue.calls -= 1
 
     async def _send_together(self, ref: BoardRef, taken: list[_Waiting], durability: Durability) -> None:
         board = await self._catalog.board(ref)
@@ -274,13 +315,13 @@ class Submitter:
                 await self._feed(chunk, call, outcome)
             except OutcomeUnknown as error:
                 for place, checked in zip(chunk.places, chunk.own, strict=True):
-                    _answer(taken[place].answer, OutcomeUnknown(error.detail, chunk.made_id(checked)))
+                    taken[place].tell(OutcomeUnknown(error.detail, chunk.made_id(checked)))
                 continue
             for place, checked in zip(chunk.places, chunk.own, strict=True):
                 refusal = outcome.refused.get(checked.index)
-                _answer(taken[place].answer, refusal or _submitted(chunk, checked, outcome))
+                taken[place].tell(refusal or _submitted(chunk, checked, outcome))
         for each in refused:  # good when it joined the queue; time or the definition went on
-            _answer(taken[each.place].answer, each.error)
+            taken[each.place].tell(each.error)
 
     def _chunks(
         self,
@@ -316,15 +357,7 @@ def cuts_a_call(board: Board) -> int:
     return max(1, COST_A_CALL // cost)
 
 
-def _take_distinct(waiting: deque[_Waiting]) -> Iterator[_Waiting]:
-    """From the front, up to the first whose member is in it already: a call tells a member's rank once."""
-    members: set[bytes] = set()
-    while waiting and waiting[0].checked.member not in members and len(members) < TOGETHER:
-        members.add(waiting[0].checked.member)
-        yield waiting.popleft()
-
-
-def _answer(waiting: asyncio.Future[Submitted], outcome: Submitted | Exception) -> None:
+def _settle(waiting: asyncio.Future[Submitted], outcome: Submitted | Exception) -> None:
     if waiting.done():  # whoever asked has gone
         return
     if isinstance(outcome, Exception):

@@ -1,0 +1,361 @@
+"""The express way in: the same answers as the operation's, to what is plain; and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import socket
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
+
+import httpx
+import msgspec
+import pytest
+import uvicorn
+from player_tokens import bearer, signed, token
+
+from laurels.api.app import create_app
+from laurels.archive.project_secrets import NewSecret
+from laurels.cli.serve import UVICORN
+from laurels.laurels import Laurels
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from fastapi import FastAPI
+
+    from laurels.embedded import Endpoints
+
+    from .conftest import Logged, MakeKey
+
+SCORE: dict[str, Any] = {"member": "ada", "score": 1200}
+PACKED = gzip.compress(msgspec.json.encode(SCORE))
+# Of which no two answers are alike.
+OWN = ("date", "x-request-id", "content-length")
+
+
+@dataclass
+class Way:
+    """A server with the express way in, and what was taken by it."""
+
+    port: int
+    client: httpx.AsyncClient
+    taken: list[bool] = field(default_factory=list[bool])
+
+    async def post(self, board: str, **given: Any) -> httpx.Response:  # noqa: ANN401  # httpx's own
+        return await self.client.post(f"{board}/scores", **_request(given))
+
+
+def _request(given: dict[str, Any]) -> dict[str, Any]:
+    return given if {"json", "content"} & given.keys() else {**given, "json": SCORE}
+
+
+@asynccontextmanager
+async def serving(app: FastAPI, key: str) -> AsyncGenerator[Way]:
+    settings: dict[str, Any] = {**UVICORN, "factory": False}
+    server = uvicorn.Server(uvicorn.Config(app, **settings))
+    express: Any = cast("Any", app).express
+    take: Any = express.take
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+        running = asyncio.create_task(server.serve(sockets=[listener]))
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", headers=bearer(key)) as client:
+            way = Way(port, client)
+
+            def noting(*given: Any) -> bool:  # noqa: ANN401  # as `take`
+                way.taken.append(take(*given))
+                return way.taken[-1]
+
+            express.take = noting
+            yield way
+            express.take = take
+        server.should_exit = True
+        await running
+
+
+@pytest.fixture
+async def way(app: FastAPI, admin_key: str, client: httpx.AsyncClient) -> AsyncGenerator[Way]:
+    assert client
+    async with serving(app, admin_key) as way:
+        yield way
+
+
+async def known(way: Way, board: str) -> str:
+    """The board, once the process remembers it, the key, and the project's secrets."""
+    assert (await way.post(board, json={"member": "first", "score": 1})).status_code == 200
+    way.taken.clear()
+    return board
+
+
+async def same_from_both(way: Way, client: httpx.AsyncClient, board: str, **given: Any) -> httpx.Response:  # noqa: ANN401  # httpx's own
+    """What the server answers, once it is found to be what the operation answers."""
+    by_server = await way.post(board, **given)
+    by_operation = await client.post(f"{board}/scores", **_request(given))
+    assert by_server.status_code == by_operation.status_code
+    assert by_server.headers["content-type"] == by_operation.headers["content-type"]
+    if by_server.is_error:
+        told = [{**answer.json(), "request_id": ""} for answer in (by_server, by_operation)]
+        assert told[0] == told[1]
+    return by_server
+
+
+async def test_a_plain_score_is_taken_and_answered_as_the_operation_answers(
+    way: Way, client: httpx.AsyncClient, board: str
+):
+    await known(way, board)
+    by_express = await way.post(board)
+    by_operation = await client.post(f"{board}/scores", json=SCORE | {"member": "bob"})
+    assert way.taken == [True]
+    one, other = by_express.json(), by_operation.json()
+    assert one == other | {
+        "member": "ada", "id": one["id"], "previous_rank": None, "rank": 1, "applied": True
+    }  # fmt: skip
+    assert list(one) == list(other)
+    headers = [
+        {name: value for name, value in answer.headers.items() if name not in OWN}
+        for answer in (by_express, by_operation)
+    ]
+    assert headers[0] == headers[1]
+    assert by_express.headers["x-request-id"] != by_operation.headers["x-request-id"]
+    assert (await client.get(f"{board}/entries/ada")).json()["score"] == 1200
+
+
+async def test_groups_moments_ids_and_metadata_are_taken_too(way: Way, client: httpx.AsyncClient, board: str):
+    await known(way, board)
+    given = SCORE | {
+        "groups": {"country": "BR"}, "at": "2025-10-24T11:59:00Z", "metadata": {"level": 7}, "id": "x-1"
+    }  # fmt: skip
+    assert (await way.post(board, json=given)).json()["applied"] is True
+    assert (await way.post(board, json=given)).json()["applied"] is False
+    assert way.taken == [True, True]
+    entry = (await client.get(f"{board}/entries/ada", params={"group": "country=BR"})).json()
+    assert (entry["rank"], entry["metadata"]) == (1, {"level": 7})
+
+
+async def test_whole_numbers_beyond_doubles_come_back_in_digits(way: Way, int64_board: str):
+    await known(way, int64_board)
+    answer = await way.post(int64_board, json={"member": "ada", "score": str(2**63 - 1)})
+    assert way.taken == [True]
+    assert answer.json()["score"] == str(2**63 - 1)
+
+
+async def test_a_request_id_of_the_clients_own_comes_back(way: Way, board: str):
+    await known(way, board)
+    answer = await way.post(board, headers={"X-Request-Id": "mine-1"})
+    assert (way.taken, answer.headers["x-request-id"]) == ([True], "mine-1")
+    answer = await way.post(board, headers={"X-Request-Id": "not fit"})
+    assert answer.headers["x-request-id"] != "not fit"
+
+
+@pytest.mark.parametrize(
+    ("given", "status"),
+    [
+        ({"headers": {"Idempotency-Key": "k-1"}}, 200),
+        ({"headers": {"Laurels-Durability": "fast"}}, 200),
+        ({"headers": {"Laurels-Durability": "some"}}, 422),
+        ({"headers": {"Content-Encoding": "gzip"}, "content": PACKED}, 200),
+        ({"headers": {"Content-Encoding": "rot13"}}, 415),
+        ({"headers": {"Content-Type": "application/json; charset=utf-8"}}, 200),
+        ({"headers": {"Content-Type": "text/plain"}}, 415),
+        ({"headers": {"Origin": "https://elsewhere.example"}}, 200),
+        ({"headers": {"X-Laurels-Signature": "v1=00"}}, 401),
+        ({"params": {"x": "1"}}, 422),
+        ({"content": b"{"}, 400),
+        ({"content": b""}, 400),
+        ({"content": b'{"member":"\xff","score":1}'}, 400),
+        ({"content": b'{"member":"ada","score":1,"metadata":{"x":' + b"[" * 5_000}, 400),
+        ({"json": {"member": "", "score": 1}}, 422),
+        ({"json": {"member": "ada", "score": "many"}}, 422),
+        ({"json": SCORE | {"groups": {"planet": "Mars"}}}, 422),
+        ({"json": SCORE | {"colour": "red"}}, 422),
+        ({"headers": {"Authorization": "Basic eDp5"}}, 401),
+        ({"headers": {"Authorization": "Bearer nobody-s"}}, 401),
+    ],
+)  # fmt: skip
+async def test_what_is_not_plain_is_left_to_the_operation(
+    way: Way, client: httpx.AsyncClient, board: str, given: dict[str, Any], status: int
+):
+    await known(way, board)
+    given = {name: value for name, value in given.items() if name != "headers"} | {
+        "headers": {"Content-Type": "application/json"} | given.get("headers", {})
+    }
+    answer = await same_from_both(way, client, board, **given)
+    assert (way.taken, answer.status_code) == ([False], status)
+
+
+async def test_other_methods_and_paths_are_left_to_their_operations(
+    way: Way, client: httpx.AsyncClient, board: str, boards: str
+):
+    await known(way, board)
+    assert (await way.client.put(f"{board}/scores", json=SCORE)).status_code == 405
+    assert (await way.client.post(f"{board}/scores/batch", json=[SCORE])).json()["accepted"] == 1
+    assert (await way.client.get(f"{board}/entries")).json()["total"] == 2
+    assert (await way.post(f"{boards}/none")).status_code == 404
+    percent_encoded = board.replace("arcade", "%61rcade")
+    assert (await way.post(percent_encoded)).status_code == 200
+    assert way.taken == [False] * 5
+
+
+async def test_who_may_not_submit_is_refused_and_a_revoked_key_at_once(
+    way: Way, client: httpx.AsyncClient, laurels: Laurels, board: str, project: str, make_key: MakeKey
+):
+    await known(way, board)
+    for key in (await make_key(project, "read"), await make_key("another", "submit")):
+        for _ in range(2):  # the second time the key is remembered
+            answer = await same_from_both(way, client, board, headers=bearer(key))
+            assert answer.status_code == 403
+    made, secret = await laurels.keys.create(project, ("submit",))
+    for _ in range(2):
+        assert (await way.post(board, headers=bearer(secret))).status_code == 200
+    assert way.taken == [False] * 5 + [True]
+    assert (await client.delete(f"/v1/projects/{project}/keys/{made.id}")).is_success
+    assert (await way.post(board, headers=bearer(secret))).status_code == 401
+
+
+async def test_players_and_signatures_are_left_to_the_operation(
+    way: Way, client: httpx.AsyncClient, laurels: Laurels, boards: str, project: str
+):
+    board = f"{boards}/players"
+    assert (await client.put(board, json={"player_writes": True})).status_code == 201
+    _, of_players = await laurels.secrets.create(project, NewSecret("players"))
+    await known(way, board)
+    assert (await way.post(board)).status_code == 200
+    player = bearer(token(of_players or "", project, "joe"))
+    assert (await way.post(board, json={"score": 5}, headers=player)).json()["member"] == "joe"
+    assert way.taken == [True, False]
+    _, of_signatures = await laurels.secrets.create(project, NewSecret("signatures", required=True))
+    content = msgspec.json.encode(SCORE)
+    json = {"Content-Type": "application/json"}
+    while (refused := await way.post(board, content=content, headers=json)).status_code == 200:
+        pass  # not heard of yet
+    assert refused.json()["type"] == "/problems/bad-signature"
+    answer = await way.post(board, content=content, headers=json | signed(of_signatures or "", content))
+    assert answer.status_code == 200
+    assert not any(way.taken[-2:])
+
+
+async def test_where_keys_are_limited_the_operation_counts_them(
+    endpoints: Endpoints,
+    admin_key: str,
+    client: httpx.AsyncClient,
+    board: str,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    assert client
+    monkeypatch.setenv("LAURELS_RATE_LIMIT_KEY", "4/hour")
+    async with (
+        Laurels(valkey_url=endpoints.valkey_url, postgres_url=endpoints.postgres_url) as limited,
+        serving(create_app(limited), (await limited.keys.create("*", ("submit",)))[1]) as way,
+    ):
+        statuses = [(await way.post(board)).status_code for _ in range(5)]
+    assert admin_key
+    assert (statuses, any(way.taken)) == ([200] * 4 + [429], False)
+
+
+async def test_what_only_the_store_can_refuse_is_a_problem_as_the_operation_tells_it(
+    way: Way, client: httpx.AsyncClient, boards: str
+):
+    board = f"{boards}/limited"
+    assert (await client.put(board, json={"limits": {"max_change": 10}})).status_code == 201
+    await known(way, board)
+    assert (await way.post(board, json={"member": "ada", "score": 1})).status_code == 200
+    answer = await same_from_both(way, client, board)
+    assert (way.taken, answer.status_code) == ([True, True], 422)
+    assert "max_change" in answer.text
+    assert (await way.post(board, json={"member": "ada", "score": 2})).status_code == 200
+
+
+def raw(board: str, key: str, body: bytes, version: str = "1.1", *more: str) -> bytes:
+    lines = (
+        f"POST {board}/scores HTTP/{version}", "Host: laurels", f"Authorization: Bearer {key}",
+        "Content-Type: application/json", f"Content-Length: {len(body)}", *more, "", "",
+    )  # fmt: skip
+    return "\r\n".join(lines).encode() + body
+
+
+@dataclass(frozen=True)
+class Talk:
+    """One connection to the server."""
+
+    reading: asyncio.StreamReader
+    writing: asyncio.StreamWriter
+
+    async def answer(self) -> tuple[str, dict[str, Any]]:
+        """The next: its head, in small letters, and what its body says."""
+        head = (await self.reading.readuntil(b"\r\n\r\n")).decode().lower()
+        length = int(head.partition("content-length: ")[2].partition("\r\n")[0])
+        return head, msgspec.json.decode(await self.reading.readexactly(length))
+
+
+@pytest.fixture
+async def talk(way: Way) -> AsyncGenerator[Talk]:
+    reading, writing = await asyncio.open_connection("127.0.0.1", way.port)
+    yield Talk(reading, writing)
+    writing.close()
+
+
+async def test_a_body_that_comes_later_is_waited_for_by_the_operation(
+    way: Way, talk: Talk, board: str, admin_key: str
+):
+    await known(way, board)
+    first, second = (
+        raw(board, admin_key, msgspec.json.encode({"member": member, "score": 1})) for member in "ab"
+    )
+    head, _, body = second.partition(b"\r\n\r\n")
+    talk.writing.write(first + head + b"\r\n\r\n")
+    assert (await talk.answer())[1]["member"] == "a"  # so the head of the second is there as well
+    talk.writing.write(body)
+    assert (await talk.answer())[1]["member"] == "b"
+    assert way.taken == [True]
+
+
+async def test_requests_in_a_row_are_answered_in_their_order(
+    way: Way, talk: Talk, board: str, admin_key: str
+):
+    await known(way, board)
+    bodies = [msgspec.json.encode({"member": f"m{number}", "score": number}) for number in range(4)]
+    talk.writing.write(b"".join(raw(board, admin_key, body) for body in bodies))
+    assert [(await talk.answer())[1]["member"] for _ in bodies] == ["m0", "m1", "m2", "m3"]
+
+
+@pytest.mark.parametrize(("version", "header"), [("1.0", ()), ("1.1", ("Connection: close",))])
+async def test_whoever_asks_once_is_answered_and_the_connection_closed(
+    way: Way, talk: Talk, board: str, admin_key: str, version: str, header: tuple[str, ...]
+):
+    await known(way, board)
+    talk.writing.write(raw(board, admin_key, msgspec.json.encode(SCORE), version, *header))
+    head, told = await talk.answer()
+    assert "\r\nconnection: close\r\n" in head
+    assert told["member"] == "ada"
+    assert await talk.reading.read() == b""
+    assert way.taken == [True]
+
+
+async def test_whoever_leaves_before_the_answer_harms_nobody(
+    way: Way, talk: Talk, client: httpx.AsyncClient, board: str, admin_key: str
+):
+    await known(way, board)
+    talk.writing.write(raw(board, admin_key, msgspec.json.encode(SCORE)))
+    talk.writing.transport.abort()
+    while (await client.get(f"{board}/entries/ada")).status_code == 404:
+        pass
+    assert (await way.post(board)).status_code == 200
+
+
+async def test_it_is_counted_and_logged_as_any_request(
+    way: Way, client: httpx.AsyncClient, board: str, logged: Logged
+):
+    await known(way, board)
+    series = 'laurels_http_requests_total{method="POST",route="/v1/projects/{project}/boards/{board}/scores",'
+
+    async def counted() -> float:
+        lines = (await client.get("/metrics")).text.splitlines()
+        return next(float(line.split()[-1]) for line in lines if line.startswith(series + 'status="200"'))
+
+    before = await counted()
+    answer = await way.post(board)
+    assert await counted() == before + 1
+    line = next(line for line in reversed(logged) if line["event"] == "request" and line["method"] == "POST")
+    assert (line["path"], line["status"], line["client"]) == (f"{board}/scores", 200, "127.0.0.1")
+    assert line.get("request_id") == answer.headers["x-request-id"]
