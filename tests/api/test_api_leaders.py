@@ -239,6 +239,22 @@ async def test_a_retry_with_the_same_key_counts_once(client: AsyncClient, game: 
         assert answer.json()["value"] == 5
 
 
+async def test_a_key_stands_for_one_post_and_its_answer(client: AsyncClient, game: str):
+    key = {"Idempotency-Key": "once"}
+    five = {"value": 5, "type": "inc"}
+    first = await client.post(f"{game}/coins/a/ada", json=five, headers=key)
+    await post(client, f"{game}/coins/a", "bob", 9)
+    again = await client.post(f"{game}/coins/a/ada", json=five, headers=key)
+    assert again.json() == first.json()
+    assert again.headers["idempotency-replayed"] == "true"
+    assert "idempotency-replayed" not in first.headers
+    for path, value in (("ada", five | {"value": 6}), ("eve", five)):
+        refused = await client.post(f"{game}/coins/a/{path}", json=value, headers=key)
+        assert (refused.status_code, refused.json()["type"]) == (422, "/problems/idempotency-key-reused")
+    told = (await client.get(f"{game}/coins/a")).json()["entries"]
+    assert [(each["user"], each["value"]) for each in told] == [("bob", 9), ("ada", 5)]
+
+
 async def test_games_and_boards_are_listed(client: AsyncClient, game: str, project: str, boards: str):
     for path in ("highscore/a", "highscore/d", "earned_coins/w"):
         await post(client, f"{game}/{path}", "ada", 1)

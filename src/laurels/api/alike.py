@@ -77,7 +77,7 @@ HEADERS: Final[dict[str, Schema]] = {
         "schema": {"type": "string", "examples": ['Bearer realm="laurels"']},
     },
 }
-REPLAYING: Final = ("submit", "submit_batch", "report_match")
+REPLAYING: Final = ("submit", "submit_batch", "report_match", "post_value")
 
 _BOARD: Final = {"project": "$request.path.project", "board": "$request.path.board"}
 _MEMBER_OF: Final = {**_BOARD, "member": "$response.body#/member"}

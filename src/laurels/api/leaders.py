@@ -1,21 +1,23 @@
 """The Leaders service: the same boards in its own words (docs/leaders.md)."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 from urllib.parse import unquote_to_bytes
 
 import msgspec
-from fastapi import APIRouter, Depends, Path, Request
+from fastapi import APIRouter, Depends, Path, Request, Response
 from msgspec import Meta, Struct
 from pydantic import BaseModel
 
 from laurels.api import body
 from laurels.api.auth import Call, admit, identify
-from laurels.api.document import own_name, problem_answers, query_parameters
+from laurels.api.document import HEADER_SCHEMAS, own_name, problem_answers, query_parameters
+from laurels.api.idempotency import Fingerprint, claim, key_of, replayed
 from laurels.api.parameters import NoParameters, parse_pairs, query
 from laurels.archive.keys import Scope
 from laurels.boards.leaders import OPERATIONS, LeadersBoard
+from laurels.boards.once import FIELD
 from laurels.boards.ordering import parse_number
 from laurels.boards.ranks import AMONG_LIMIT, PAGE_LIMIT
 from laurels.boards.submission import check_member
@@ -136,10 +138,11 @@ _POST: dict[str, Any] = {
     },
     "parameters": [
         {
-            "name": "Idempotency-Key",
+            "name": FIELD,
             "in": "header",
-            "description": "Sent again with the same one, it counts once.",
-            "schema": {"type": "string"},
+            "description": "It stands for this request alone. Sent again, the request gets the same answer, "
+            "with `Idempotency-Replayed: true`.",
+            "schema": HEADER_SCHEMAS[FIELD],
         }
     ],
 }
@@ -147,15 +150,10 @@ _POST: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Asked:
-    """A request about one range of a board."""
+    """A request about one range of a board, which the call names as the engine does."""
 
     call: Call
     of: LeadersBoard
-
-    @property
-    def board(self) -> str:
-        """What the engine calls it."""
-        return f"{self.call.project}/{self.of.name}"
 
     @property
     def now(self) -> Moment:
@@ -163,11 +161,11 @@ class Asked:
 
     async def check(self) -> None:
         """Raises `NotFound` for a range that nobody posted to, `Conflict` for another kind of board."""
-        definition = await self.call.laurels.definition(self.board)
+        definition = await self.call.laurels.definition(self.call.board)
         if not self.of.is_like(definition):
             raise Conflict(
-                f"{self.board} is a board of another shape than the range {self.of.code} of {self.of.board}; "
-                "choose another name, or drop it first"
+                f"{self.call.board} is a board of another shape than the range {self.of.code} of "
+                f"{self.of.board}; choose another name, or drop it first"
             )
 
 
@@ -198,7 +196,8 @@ def _for_range(scope: Scope) -> Callable[..., Awaitable[Asked]]:
         range: RangeCode,  # noqa: A002  # its name in the path
     ) -> Asked:
         call = await _admitted(request, game, scope)
-        return Asked(call, LeadersBoard.of(board, range))
+        of = LeadersBoard.of(board, range)
+        return Asked(replace(call, name=of.name), of)
 
     return admitted
 
@@ -278,34 +277,47 @@ async def read_last_leaders(asked: Annotated[Asked, Depends(_for_range("read"))]
 @router.post(
     "/leaders/{game:segment}/{board:segment}/{range:segment}/{user:member}",
     summary="Post a user's value",
+    response_model=Posted,
     responses={
         200: _shown({**_WHERE, "user": "ada", "value": 1200, "rank": 1}),
         **problem_answers(400, 401, 403, 409, 413, 415, 422, 503),
     },
     openapi_extra=_POST,
 )
-async def post_value(asked: Annotated[Asked, Depends(_for_range("submit"))], user: User) -> Posted:
+async def post_value(asked: Annotated[Asked, Depends(_for_range("submit"))], user: User) -> Posted | Response:
     """`set` keeps the greatest value of the period, `inc` adds to it. The first POST to a range makes it.
 
     Needs the scope `submit`.
     """
-    request, laurels = asked.call.request, asked.call.laurels
-    query(request, NoParameters)
-    given = await _read_value(request)
-    value = parse_number(given.value, "value")
+    call = asked.call
+    query(call.request, NoParameters)
+    key = key_of(call.request)
+    is_form = body.media_type(call.request, body.JSON, FORM) == FORM
+    decoder = body.decoder_of(call.request)
+    raw = await body.read_raw(call.request)
+    given = _value_in(body.decompressed(decoder, raw), is_form=is_form)
+    parse_number(given.value, "value")
     check_member(user)
     await _make(asked)
-    now = asked.now
-    submitted = await laurels.submit(
-        asked.board,
-        user,
-        value,
-        at=datetime_of(now),
-        op=OPERATIONS[given.type],
-        id=request.headers.get("idempotency-key"),
+    if key is None:
+        return await _post(asked, user, given)
+    fingerprint = Fingerprint(call)
+    fingerprint.add(raw)
+    async with claim(call, key, fingerprint) as claimed:
+        if claimed.is_done:
+            return replayed(claimed)
+        posted = await _post(asked, user, given, key)
+        claimed.answer = posted.model_dump_json().encode()
+        return posted
+
+
+async def _post(asked: Asked, user: str, given: Value, key: str | None = None) -> Posted:
+    now, value = asked.now, parse_number(given.value, "value")
+    submitted = await asked.call.laurels.submit(
+        asked.call.board, user, value, at=datetime_of(now), op=OPERATIONS[given.type], id=key
     )
     if submitted.score is None or submitted.rank is None:  # the id was seen in a period that is over
-        raise NotFound(f"{asked.board}: {user!r} has no entry in the period of that Idempotency-Key")
+        raise NotFound(f"{asked.call.board}: {user!r} has no entry in the period of that {FIELD}")
     return Posted(
         game=asked.call.project,
         board=asked.of.board,
@@ -317,10 +329,8 @@ async def post_value(asked: Annotated[Asked, Depends(_for_range("submit"))], use
     )
 
 
-async def _read_value(request: Request) -> Value:
-    if body.media_type(request, body.JSON, FORM) == FORM:
-        return parse_pairs(await body.read(request), Value, "the form")
-    return body.decode(await body.read(request), _value)
+def _value_in(sent: bytes, *, is_form: bool) -> Value:
+    return parse_pairs(sent, Value, "the form") if is_form else body.decode(sent, _value)
 
 
 async def _make(asked: Asked) -> None:
@@ -329,11 +339,11 @@ async def _make(asked: Asked) -> None:
         await asked.check()
     except NotFound:
         try:
-            await asked.call.laurels.define(asked.board, asked.of.definition, only_new=True)
+            await asked.call.laurels.define(asked.call.board, asked.of.definition, only_new=True)
         except Conflict:
             pass
         except InvalidInput as error:
-            raise Conflict(f"{asked.board} cannot be made: {error.detail}") from error
+            raise Conflict(f"{asked.call.board} cannot be made: {error.detail}") from error
         await asked.check()
 
 
@@ -342,10 +352,10 @@ async def _leaders(asked: Asked, slot: Slot) -> Leaders:
     await asked.check()
     first, limit = parameters.offset, parameters.limit
     if parameters.friends is None:
-        page = await asked.call.laurels.page(asked.board, slot=slot.text, rank=first + 1, limit=limit)
+        page = await asked.call.laurels.page(asked.call.board, slot=slot.text, rank=first + 1, limit=limit)
         total, entries = page.total, page.entries
     else:
-        among = await asked.call.laurels.among(asked.board, _friends(parameters.friends), slot=slot.text)
+        among = await asked.call.laurels.among(asked.call.board, _friends(parameters.friends), slot=slot.text)
         total, entries = among.total, among.entries[first : first + limit]
     return Leaders(
         game=asked.call.project,
