@@ -37,8 +37,10 @@ BOARD = "/v1/projects/bench/boards/four"
 AUTHORIZED = {"Authorization": f"Bearer {KEY}"}
 OF_BARE, OF_PLAIN, OF_ENGINE = 0.35, 2.0, 0.5
 
+OURS = "uvicorn"
 SERVERS = {
-    "uvicorn": ("-m", "bench.http_apps"),  # as the service runs it
+    OURS: ("-m", "bench.http_apps"),  # as the service runs it
+    # For comparison: the service does not run on it, so it is not judged.
     "granian": ("-m", "granian", "--factory", "--loop", "uvloop", "--no-access-log", "--log-level", "error",
                 "--host", "127.0.0.1", "--interface", "asgi", "--port"),
 }  # fmt: skip
@@ -60,7 +62,7 @@ async def run(members: int) -> bool:
                     good = measure_submits(server, urls, members) and good
                 else:
                     console.print(f"{server} is not installed: left out", style="dim")
-            with serving("uvicorn", "laurels", urls) as port:
+            with serving(OURS, "laurels", urls) as port:
                 good = await measure_batches(laurels, port, members) and good
                 measure_pages(port)
     return good
@@ -87,8 +89,9 @@ def measure_submits(server: str, urls: Endpoints, members: int) -> bool:
     good = True
     for name, target in (("bare", OF_BARE), ("plain", OF_PLAIN), ("laurels", 0.0)):
         ratio = rates["laurels"] / rates[name]
-        good = good and ratio >= target
-        judged = (f"≥ {target:g}", verdict(holds=ratio >= target)) if target else ("", "")
+        is_judged = target and server == OURS
+        good = good and (ratio >= target or not is_judged)
+        judged = (f"≥ {target:g}", verdict(holds=ratio >= target)) if is_judged else ("", "")
         times = (median_percentile(seen[name], share) for share in (0.5, 0.99))
         drawn.add_row(name, f"{rates[name]:,.0f}", *times, f"{ratio:.2f}", *judged)
     console.print(drawn)
