@@ -184,6 +184,21 @@ async def test_what_is_not_plain_is_left_to_the_operation(
     assert (way.taken, answer.status_code) == ([False], status)
 
 
+@pytest.mark.parametrize(
+    ("header", "value"), [("Content-Type", "text/plain"), ("Authorization", "Bearer another")]
+)
+async def test_a_header_that_comes_twice_is_left_to_the_operation(
+    way: Way, client: httpx.AsyncClient, board: str, header: str, value: str
+):
+    await known(way, board)
+    own = {"Content-Type": "application/json", "Authorization": way.client.headers["Authorization"]}
+    for twice in ([value, own[header]], [own[header], value]):
+        headers = [(name, given) for name, given in own.items() if name != header]
+        headers += [(header, given) for given in twice]
+        await same_from_both(way, client, board, content=msgspec.json.encode(SCORE), headers=headers)
+    assert way.taken == [False, False]
+
+
 async def test_other_methods_and_paths_are_left_to_their_operations(
     way: Way, client: httpx.AsyncClient, board: str, boards: str
 ):

@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     from laurels.api.operation import Operation, ThinRoute
     from laurels.laurels import Laurels
 
-# Beside those that the operation documents: they change what the body says, or who may read the answer.
-MEANINGFUL: Final = frozenset({b"content-encoding", b"expect", b"origin"})
+# Beside those that the operation documents: they change what the body says, or who may read the answer. The
+# last two are read once, and mean something when they come again.
+MEANINGFUL: Final = frozenset({b"content-encoding", b"expect", b"origin", b"authorization", b"content-type"})
 # Paths that are found without looking.
 MOST_REMEMBERED: Final = 10_000
 
@@ -112,11 +113,9 @@ class Express:
     def _admits(self, project: str, headers: list[tuple[bytes, bytes]]) -> bool:
         authorization = content_type = b""
         for name, value in headers:
-            if name == b"authorization":
-                if authorization:
-                    return False
+            if name == b"authorization" and not authorization:
                 authorization = value
-            elif name == b"content-type":
+            elif name == b"content-type" and not content_type:
                 content_type = value
             elif name in self._elsewhere:
                 return False
