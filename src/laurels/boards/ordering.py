@@ -179,6 +179,12 @@ class Ordering:
         score = unpack_int64(packed) if self.int64 else whole(unpack_number(packed))
         return score, unpack_int64(place[8:16]) if self.timed else None
 
+    def parse_placed_score(self, place: bytes) -> Score:
+        """The score alone: of a page's thousand places, in half the time."""
+        if self.int64:
+            return _UNSIGNED.unpack_from(place)[0] - _BIAS
+        return whole(unpack_number(place[:8]) if self.exact else float(place))
+
     def edge(self, score: Score) -> tuple[bytes, bytes]:
         """A place and member before which lie exactly the entries of a higher or equal score (desc), or of a
         lower one (asc).

@@ -331,15 +331,16 @@ def agreed(board: Board, cursor: Cursor, where: Where) -> Where:
 
 
 def _entries(board: Board, reply: PageReply) -> list[Entry]:
+    parse, unique = board.ordering.parse_placed_score, board.ordering.unique
     entries: list[Entry] = []
-    parse, unique = board.ordering.parse_place, board.ordering.unique
     rank, previous = reply.better + 1, None
-    for index, listed in enumerate(reply.entries, reply.first + 1):
-        score = parse(listed.place)[0]
+    for index, (member, place, metadata) in enumerate(reply.entries, reply.first + 1):
+        score = parse(place)
         if unique or (previous is not None and score != previous):
             rank = index
         previous = score
-        entries.append(Entry(rank, listed.member.decode(), score, metadata=_metadata(listed.metadata)))
+        held = _metadata(metadata) if metadata else None
+        entries.append(Entry(rank, member.decode(), score, metadata=held))
     return entries
 
 

@@ -7,8 +7,9 @@ from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import structlog
-from sqlalchemy import ARRAY, any_, inspect, literal, select, text, tuple_
+from sqlalchemy import ARRAY, any_, literal, select, text, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm.attributes import instance_state
 
 from laurels.boards.catalog import Catalog
 from laurels.boards.retention import Retention
@@ -22,8 +23,9 @@ from laurels.index.verify import Verification, verify
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
+    from sqlalchemy import Select
     from sqlalchemy.ext.asyncio import AsyncEngine
-    from sqlalchemy.orm import InstrumentedAttribute
+    from sqlalchemy.orm import InstrumentedAttribute, Session
 
     from laurels.index.declare import Declared
     from laurels.laurels import Laurels
@@ -198,12 +200,26 @@ class Indexes:
             wanted = tuple_(*columns).in_([tuple(key) for key in keys])
         chosen = select(model).where(wanted)
         if session is None:
-            async with AsyncSession(self.engine, expire_on_commit=False) as own:
-                found = (await own.execute(chosen)).unique().scalars().all()
+            own = AsyncSession(self.engine, expire_on_commit=False)
+            found = await own.run_sync(_loaded_and_detached, chosen)
         else:
             found = (await session.execute(chosen)).unique().scalars().all()
-        identities = (inspect(each).identity for each in found)
-        return {
-            identity[0] if len(identity) == 1 else tuple(identity): each
-            for identity, each in zip(identities, found, strict=True)
-        }
+        if len(columns) == 1:
+            return {identity_of(each)[0]: each for each in found}
+        return {tuple(identity_of(each)): each for each in found}
+
+
+def _loaded_and_detached(session: Session, chosen: Select[Model]) -> Sequence[Model]:
+    """All in one step, for each is dear to wait for. Committed, though nothing was changed: after a ROLLBACK,
+    psycopg forgets the statements that it has prepared.
+    """
+    with session, session.begin():
+        return session.execute(chosen).unique().scalars().all()
+
+
+def identity_of(record: object) -> tuple[Any, ...]:
+    """As `inspect(record).identity`, at a quarter of the time."""
+    key = instance_state(record).key
+    if key is None:
+        raise AssertionError("a record that was loaded has an identity")
+    return key[1]

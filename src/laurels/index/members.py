@@ -31,6 +31,8 @@ LEAST: Final = -(2**63)
 GREATEST: Final = 2**63 - 1
 SEPARATOR: Final = "\0"
 
+_ONE_INTEGER: Final = ("integer",)
+
 _columns = msgspec.json.Decoder(list[str])
 
 
@@ -65,6 +67,8 @@ class MemberCodec:
 
     def key(self, member: str) -> Key:
         """The key of a member: a value, or a tuple of them."""
+        if self.kinds == _ONE_INTEGER:
+            return _read(member)
         values = tuple(self._texts(member))
         return values[0] if len(values) == 1 else values
 

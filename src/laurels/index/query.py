@@ -12,6 +12,8 @@ from datetime import date, datetime
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
+import msgspec
+
 from laurels.boards.ranks import AMONG_LIMIT
 from laurels.errors import InvalidInput, NotFound
 from laurels.index.declare import declared, declared_as
@@ -32,8 +34,7 @@ PAGE: Final = 1000
 MOST_WINDOWS: Final = 1000
 
 
-@dataclass(frozen=True)
-class Ranked(Generic[Model]):
+class Ranked(msgspec.Struct, Generic[Model], frozen=True):
     """A record with its score and its rank."""
 
     item: Model
@@ -41,8 +42,7 @@ class Ranked(Generic[Model]):
     rank: int
 
 
-@dataclass(frozen=True)
-class Placing:
+class Placing(msgspec.Struct, frozen=True):
     """An entry as the index has it, without its record. `key` is a value, or a tuple for several columns."""
 
     key: Any
@@ -110,15 +110,14 @@ class Ranking(Generic[Model]):
         found: list[Placing] = []
         if k == 0:
             return found
+        key = self.declared.members.key
         cursor: str | None = None
         left = skip
         while len(found) < k:
             limit = min(PAGE, left + k - len(found))
             page = await self._page(limit, start, cursor)
-            key = self.declared.members.key
-            placings = [Placing(key(each.member), int(each.score), each.rank) for each in page.entries]
-            found += placings[left:]
-            left = max(0, left - len(placings))
+            found += [Placing(key(each.member), int(each.score), each.rank) for each in page.entries[left:]]
+            left = max(0, left - len(page.entries))
             cursor = page.next
             if cursor is None:
                 break
@@ -253,12 +252,16 @@ class Ranking(Generic[Model]):
             if len(placings) < wanted or k == 0:
                 break
         if start == "top" and len(found) < asked:  # some rows are gone already
-            found = [replace(each, rank=rank) for rank, each in enumerate(found, 1)]
+            found = [msgspec.structs.replace(each, rank=rank) for rank, each in enumerate(found, 1)]
         return found
 
     async def _with_records(self, placings: list[Placing]) -> list[Ranked[Model]]:
         records = await self._open().fetch(self.model, [each.key for each in placings], self.session)
-        return [Ranked(records[each.key], each.score, each.rank) for each in placings if each.key in records]
+        return [
+            Ranked(record, each.score, each.rank)
+            for each in placings
+            if (record := records.get(each.key)) is not None
+        ]
 
 
 def leaderboard(model: type[Model], index: str | InstrumentedAttribute[Any] | None = None) -> Ranking[Model]:
