@@ -10,6 +10,7 @@ import pytest
 from index_models import make, opened, score_model
 from sqlalchemy import delete, insert, text, update
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.ext.asyncio import create_async_engine
 
 from laurels.errors import OutcomeUnknown
 from laurels.index import Indexes, LeaderboardIndex, install, leaderboard
@@ -47,7 +48,7 @@ async def become(model: type[Any], is_so: Callable[[dict[int, int]], bool]) -> N
             await asyncio.sleep(0.005)
 
 
-async def waiting(engine: AsyncEngine, model: type[Any]) -> int:
+async def in_outbox(engine: AsyncEngine, model: type[Any]) -> int:
     asked = text("SELECT count(*) FROM laurels_index.outbox WHERE index = :index")
     async with engine.connect() as connection:
         return (await connection.execute(asked, {"index": declared(model)[0].name})).scalar_one()
@@ -111,9 +112,9 @@ async def test_who_is_interrupted_before_valkey_has_it_changes_nothing(
             patched.setattr(Placer, "place", fail)
             with pytest.raises(OutcomeUnknown):
                 await index.caught_up()
-        assert (await scores(model), await waiting(engine, model)) == ({}, 1)
+        assert (await scores(model), await index.waiting()) == ({}, 1)
         await index.caught_up()
-        assert (await scores(model), await waiting(engine, model)) == ({1: 5}, 0)
+        assert (await scores(model), await index.waiting()) == ({1: 5}, 0)
 
 
 async def test_what_valkey_has_already_is_consumed_and_not_applied_again(
@@ -129,9 +130,9 @@ async def test_what_valkey_has_already_is_consumed_and_not_applied_again(
 
         with monkeypatch.context() as patched:
             patched.setattr(Outbox, "consume", die)
-            with pytest.raises(asyncio.CancelledError):
-                await index.caught_up()
-        assert (await scores(model), await waiting(engine, model)) == ({1: 5}, 1)
+            await index.caught_up()
+            await applier(index).settled()
+        assert (await scores(model), await index.waiting()) == ({1: 5}, 1)
         board = await applier(index).catalog.board(applier(index).ref)
         before = await read_cursor(laurels.valkey, board)
         place, refused = Placer.place, list[CursorMoved]()
@@ -147,10 +148,53 @@ async def test_what_valkey_has_already_is_consumed_and_not_applied_again(
             await index.caught_up()
         assert len(refused) == 1
         assert await read_cursor(laurels.valkey, board) == before
-        assert await waiting(engine, model) == 0
+        assert await index.waiting() == 0
         await put(engine, model, 6, first=2)
         await index.caught_up()
         assert await scores(model) == {1: 5, 2: 6}
+
+
+async def test_who_waits_goes_on_when_valkey_has_it_and_the_turn_ends_later(
+    laurels: Laurels, engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
+):
+    model = score_model()
+    consume, may = Outbox.consume, asyncio.Event()
+
+    async def slowly(*given: Any) -> None:  # noqa: ANN401  # what `consume` takes
+        await may.wait()
+        await consume(*given)
+
+    async with opened(laurels, engine, model) as index, Indexes(laurels, engine, [model]) as other:
+        await index.caught_up()
+        monkeypatch.setattr(Outbox, "consume", slowly)
+        await put(engine, model, 5)
+        await index.caught_up()
+        assert (await scores(model), await in_outbox(engine, model)) == ({1: 5}, 1)
+        await put(engine, model, 6, first=2)
+        another = asyncio.create_task(other.caught_up())
+        assert await asyncio.wait([another], timeout=0.05) == (set(), {another})
+        may.set()
+        await another
+        assert await scores(model) == {1: 5, 2: 6}
+    assert await in_outbox(engine, model) == 0
+
+
+async def test_a_connection_that_broke_is_replaced(laurels: Laurels, engine: AsyncEngine):
+    model = score_model()
+    await make(engine, model)
+    own = create_async_engine(engine.url, pool_size=1)
+    async with Indexes(laurels, own, [model]) as index:
+        await index.caught_up()
+        async with own.connect() as connection:
+            pid = (await connection.execute(text("SELECT pg_backend_pid()"))).scalar_one()
+        await put(engine, model, 5)
+        async with engine.connect() as connection:
+            await connection.execute(text("SELECT pg_terminate_backend(:pid, 10000)"), {"pid": pid})
+        with pytest.raises(DBAPIError, match="lost"):
+            await index.caught_up()
+        await index.caught_up()
+        assert await scores(model) == {1: 5}
+    await own.dispose()
 
 
 async def test_who_lost_its_turn_without_noticing_is_refused(

@@ -243,6 +243,8 @@ async def interrupted(index: Indexes, monkeypatch: pytest.MonkeyPatch, calls: in
         patched.setattr(Outbox, "consume", die)
         with suppress(Interrupted):
             await index.caught_up()
+        for applier in index._appliers.values():  # pyright: ignore[reportPrivateUsage]  # what goes on behind
+            await applier.settled()
 
 
 async def forgotten(index: Indexes, model: type[Any], driver: random.Random) -> None:

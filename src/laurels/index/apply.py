@@ -1,20 +1,26 @@
 """The outbox into Valkey, a round at a time: what was committed, where it puts its records, a few calls.
 
 A round is a transaction of the database that holds the records. It takes the index's turn, reads what is
-visible, calls Valkey, and takes out of the outbox what it applied. The cursor in Valkey counts calls and
-moves with their effects; the database's own count is written in the same transaction as what they consumed.
-So at any moment the two are equal, or the cursor is ahead and names the rows that were applied since: whoever
-comes next consumes them. Any other difference means that one of the stores lost something, and the index is
-made anew.
+visible, calls Valkey, and takes out of the outbox what it applied. Who waits for it goes on as soon as Valkey
+has it all; the outbox is seen to behind its back, before the turn ends.
+
+The cursor in Valkey counts calls and moves with their effects; the database's own count is written in the
+same transaction as what they consumed. So at any moment the two are equal, or the cursor is ahead and names
+the rows that were applied since: whoever comes next consumes them. Any other difference means that one of the
+stores lost something, and the index is made anew.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
-from dataclasses import dataclass
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
+import structlog
 
 from laurels.index.outbox import Outbox, State
 from laurels.index.placing import Placer, Step, changes_of, records_a_call
@@ -22,6 +28,8 @@ from laurels.index.rebuild import Rebuild
 from laurels.valkey.functions import CursorMoved, DefinitionChanged
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
     from laurels.boards.board import Board
@@ -36,6 +44,8 @@ if TYPE_CHECKING:
 
 # Changes that a transaction takes: the more, the fewer of those that are done are passed over again.
 ROWS_A_ROUND: Final = 2000
+
+log = structlog.get_logger("laurels.index")
 
 
 class Applied(msgspec.Struct, array_like=True):
@@ -64,6 +74,7 @@ class Applier:
     catalog: Catalog
     retention: Retention
     clock: Clock
+    _consuming: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]], init=False)
 
     @property
     def outbox(self) -> Outbox:
@@ -86,18 +97,37 @@ class Applier:
             except CursorMoved:
                 await self._mend()
 
+    async def settled(self) -> None:
+        """Returns when the outbox does not have any more what rounds of this process applied."""
+        if self._consuming:
+            await asyncio.wait(self._consuming)
+
     async def _round(self) -> list[Captured]:
         """Raises `CursorMoved` when the index is not where its database says."""
-        async with self.engine.begin() as connection:
-            await self.outbox.take_turn(connection)
-            state, rows = await self.outbox.pending(connection, ROWS_A_ROUND)
+        await self.settled()
+        async with AsyncExitStack() as turn:
+            connection = await turn.enter_async_context(self.engine.begin())
+            state, rows = await self.outbox.begin_round(connection, ROWS_A_ROUND)
             if state.built_as != self.index.fingerprint or any(row.op == "clear" for row in rows):
                 raise CursorMoved
             if rows:
-                await self._apply(connection, state, rows)
+                moved = self.outbox.moved(rows, self.clock())
+                calls = await self._apply(state, rows, moved)
+                consume = partial(self._consume, connection, calls, rows, moved)
+                task = asyncio.create_task(self._leave(turn.pop_all(), consume))
+                self._consuming.add(task)
+                task.add_done_callback(self._consuming.discard)
             elif not self._is_in_step(state, await self._cursor()):
                 raise CursorMoved
             return rows
+
+    async def _leave(self, turn: AsyncExitStack, consume: Callable[[], Awaitable[None]]) -> None:
+        """Ends a round. Should it fail, the next one finds out, and mends it."""
+        try:
+            async with turn:
+                await consume()
+        except Exception as error:  # whatever it is, nobody waits for it
+            log.warning("applied, but not consumed", index=self.index.name, error=str(error), exc_info=error)
 
     async def _mend(self) -> None:
         """Consumes what an interrupted round applied, or else makes the index anew."""
@@ -140,11 +170,9 @@ class Applier:
         board = await self.catalog.board(self.ref)
         return await read_cursor(self.valkey, board)
 
-    async def _apply(self, connection: AsyncConnection, state: State, rows: list[Captured]) -> None:
-        if not rows:
-            return
+    async def _apply(self, state: State, rows: list[Captured], moved: dict[str, Moved]) -> int:
+        """How many calls were applied then, in all."""
         now = self.clock()
-        moved = self.outbox.moved(rows, now)
         seqs: defaultdict[str, list[int]] = defaultdict(list)
         for row in rows:
             seqs[row.key].append(row.seq)
@@ -156,7 +184,7 @@ class Applier:
             step = Step(str(calls), str(calls + 1), msgspec.msgpack.encode(applied))
             await self._call({key: moved[key] for key in some}, now, step)
             calls += 1
-        await self._consume(connection, calls, rows, moved)
+        return calls
 
     async def _call(self, moved: dict[str, Moved], now: Moment, step: Step) -> None:
         of_text = self.index.members.of_text

@@ -89,6 +89,8 @@ class Indexes:
 
     async def close(self) -> None:
         unbind(self)
+        for applier in self._appliers.values():
+            await applier.settled()
 
     async def _define(self, index: Declared[Any]) -> None:
         """The board holds nothing that the table does not tell, so what cannot change is made anew."""
@@ -121,7 +123,9 @@ class Indexes:
 
     async def waiting(self) -> int:
         """How many changes are committed and not applied yet."""
-        async with self.engine.connect() as connection:
+        for applier in self._appliers.values():
+            await applier.settled()
+        async with self.engine.begin() as connection:
             return sum([await applier.outbox.count(connection) for applier in self._appliers.values()])
 
     async def run(self) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
 
 from sqlalchemy import text
 
@@ -21,6 +21,7 @@ from laurels.index.triggers import is_indexed, key_text, of_row, row_groups, row
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Sequence
 
+    import psycopg
     from sqlalchemy import Row
     from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -87,7 +88,7 @@ class Outbox:
         """Waits until nobody else applies this index; until the end of the transaction. PostgreSQL ends it,
         and gives the turn to others, when nothing is heard for `idle` seconds.
         """
-        await connection.execute(_TURN, {**self._name, "idle": f"{idle}s"})
+        await (await _driver(connection)).execute(_TURN, {**self._name, "idle": f"{idle}s"})
 
     async def state(self, connection: AsyncConnection) -> State:
         asked = text("SELECT calls, built_as FROM laurels_index.indexes WHERE index = :index")
@@ -98,18 +99,30 @@ class Outbox:
         asked = text("SELECT count(*) FROM laurels_index.outbox WHERE index = :index")
         return (await connection.execute(asked, self._name)).scalar_one()
 
+    async def begin_round(self, connection: AsyncConnection, limit: int) -> tuple[State, list[Captured]]:
+        """The turn and what is pending, in one statement unless it has to wait for the turn.
+
+        What it sees may be from just before the turn: then Valkey's cursor has moved, and refuses it.
+        """
+        driver = await _driver(connection)
+        given = {**self._name, "limit": limit, "idle": f"{ROUND_SECONDS}s"}
+        found = await (await driver.execute(_BEGUN, given)).fetchall()
+        if found[0][0]:
+            return _pending([row[1:] for row in found])
+        await self.take_turn(connection)
+        return await self.pending(connection, limit)
+
     async def pending(self, connection: AsyncConnection, limit: int) -> tuple[State, list[Captured]]:
         """How far the index is, and the next changes, oldest first, each with its record's position."""
-        found = (await connection.execute(_PENDING, {**self._name, "limit": limit})).all()
-        state = State(0, "") if found[0].calls is None else State(found[0].calls, found[0].built_as)
-        return state, [_captured(row) for row in found if row.seq is not None]
+        driver = await _driver(connection)
+        return _pending(await (await driver.execute(_PENDING, {**self._name, "limit": limit})).fetchall())
 
     async def numbered(self, connection: AsyncConnection, seqs: Sequence[int]) -> list[Captured]:
         """These changes, those of them that are still there."""
-        asked = text(
-            f"{_CAPTURED} WHERE o.index = :index AND o.seq = ANY(CAST(:seqs AS bigint[])) ORDER BY o.seq"
-        )
-        return [_captured(row) for row in await connection.execute(asked, {**self._name, "seqs": list(seqs)})]
+        asked = f"{_CAPTURED} WHERE o.index = %(index)s AND o.seq = ANY(%(seqs)s::bigint[]) ORDER BY o.seq"
+        driver = await _driver(connection)
+        found = await driver.execute(asked, {**self._name, "seqs": list(seqs)})
+        return [_captured(row) for row in await found.fetchall()]
 
     async def pending_keys(self, connection: AsyncConnection) -> list[str]:
         """Of the records that have a change which is not applied yet."""
@@ -141,15 +154,17 @@ class Outbox:
         given = {**self._name, **_places(positions), "seqs": [row.seq for row in rows]}
         if reached:
             given |= {"calls": reached.calls, "built_as": reached.built_as}
-        await connection.execute(_APPLIED if reached else _CONSUMED, given)
+        await (await _driver(connection)).execute(_APPLIED if reached else _CONSUMED, given)
 
     async def place(self, connection: AsyncConnection, positions: dict[str, Position]) -> None:
         """Writes down where these records stand."""
-        await connection.execute(_CONSUMED, {**self._name, **_places(positions), "seqs": []})
+        await (await _driver(connection)).execute(_CONSUMED, {**self._name, **_places(positions), "seqs": []})
 
     async def reached(self, connection: AsyncConnection, calls: int, built_as: str) -> None:
         """Writes down how far the index is."""
-        await connection.execute(_REACHED, {**self._name, "calls": calls, "built_as": built_as})
+        await (await _driver(connection)).execute(
+            _REACH, {**self._name, "calls": calls, "built_as": built_as}
+        )
 
     async def fold_all(self, connection: AsyncConnection, now: Moment) -> None:
         """Consumes everything that is visible, without applying it: for who makes the index anew."""
@@ -207,10 +222,14 @@ class Outbox:
         )
 
 
-_TURN: Final = text(
-    "SELECT set_config('idle_in_transaction_session_timeout', :idle, true), "
-    "pg_advisory_xact_lock(hashtextextended('laurels_index:' || :index, 0))"
-)
+async def _driver(connection: AsyncConnection) -> psycopg.AsyncConnection[tuple[Any, ...]]:
+    """In a round of one change, SQLAlchemy's part of a statement would be the larger."""
+    return cast("Any", (await connection.get_raw_connection()).driver_connection)
+
+
+_LOCK: Final = "hashtextextended('laurels_index:' || %(index)s, 0)"
+_IDLE: Final = "set_config('idle_in_transaction_session_timeout', %(idle)s, true)"
+_TURN: Final = f"SELECT {_IDLE}, pg_advisory_xact_lock({_LOCK})"
 
 # A position by its key each: what is planned while the tables are small holds when they are large.
 _CAPTURED: Final = (
@@ -221,31 +240,40 @@ _CAPTURED: Final = (
 
 
 # One row at least, for the state.
-_PENDING: Final = text(
-    "SELECT i.calls, i.built_as, c.* FROM (SELECT) AS here "
-    "LEFT JOIN laurels_index.indexes i ON i.index = :index "
-    f"LEFT JOIN LATERAL ({_CAPTURED} WHERE o.index = :index ORDER BY o.seq LIMIT :limit) c ON true "
+_STATE_AND_CHANGES: Final = (
+    "LEFT JOIN laurels_index.indexes i ON i.index = %(index)s "
+    f"LEFT JOIN LATERAL ({_CAPTURED} WHERE o.index = %(index)s ORDER BY o.seq LIMIT %(limit)s) c ON true "
     "ORDER BY c.seq"
+)
+_PENDING: Final = f"SELECT i.calls, i.built_as, c.* FROM (SELECT) AS here {_STATE_AND_CHANGES}"
+_BEGUN: Final = (
+    f"WITH turn AS MATERIALIZED (SELECT {_IDLE}, pg_try_advisory_xact_lock({_LOCK}) AS is_taken) "
+    f"SELECT turn.is_taken, i.calls, i.built_as, c.* FROM turn {_STATE_AND_CHANGES}"
 )
 
 _CONSUME: Final = (
     "gone AS (DELETE FROM laurels_index.outbox "
-    "WHERE index = :index AND seq = ANY(CAST(:seqs AS bigint[]))), "
+    "WHERE index = %(index)s AND seq = ANY(%(seqs)s::bigint[])), "
     "nowhere AS (DELETE FROM laurels_index.positions "
-    "WHERE index = :index AND key = ANY(CAST(:nowhere AS text[]))) "
+    "WHERE index = %(index)s AND key = ANY(%(nowhere)s::text[])) "
     "INSERT INTO laurels_index.positions (index, key, position) "
-    "SELECT :index, key, position "
-    "FROM unnest(CAST(:keys AS text[]), CAST(:positions AS bytea[])) AS placed (key, position) "
+    "SELECT %(index)s, key, position "
+    "FROM unnest(%(keys)s::text[], %(positions)s::bytea[]) AS placed (key, position) "
     "ON CONFLICT (index, key) DO UPDATE SET position = excluded.position"
 )
 
 _REACH: Final = (
-    "INSERT INTO laurels_index.indexes (index, calls, built_as) VALUES (:index, :calls, :built_as) "
+    "INSERT INTO laurels_index.indexes (index, calls, built_as) VALUES (%(index)s, %(calls)s, %(built_as)s) "
     "ON CONFLICT (index) DO UPDATE SET calls = excluded.calls, built_as = excluded.built_as"
 )
-_REACHED: Final = text(_REACH)
-_CONSUMED: Final = text(f"WITH {_CONSUME}")
-_APPLIED: Final = text(f"WITH reached AS ({_REACH}), {_CONSUME}")
+_CONSUMED: Final = f"WITH {_CONSUME}"
+_APPLIED: Final = f"WITH reached AS ({_REACH}), {_CONSUME}"
+
+
+def _pending(found: list[tuple[Any, ...]]) -> tuple[State, list[Captured]]:
+    calls, built_as, first, *_ = found[0]
+    state = State(0, "") if calls is None else State(calls, built_as)
+    return state, [] if first is None else [_captured(row[2:]) for row in found]
 
 
 def _places(positions: dict[str, Position]) -> dict[str, list[Any]]:
@@ -257,9 +285,9 @@ def _places(positions: dict[str, Position]) -> dict[str, list[Any]]:
     }
 
 
-def _captured(row: Row[Any]) -> Captured:
-    stood = NOWHERE if row.position is None else read_position(bytes(row.position))
-    return Captured(row.seq, row.key, row.op, row.moment, row.score, tuple(row.groups or ()), stood)
+def _captured(row: tuple[Any, ...]) -> Captured:
+    seq, key, op, moment, score, groups, position = row
+    return Captured(seq, key, op, moment, score, tuple(groups or ()), read_position(position))
 
 
 def _record(row: Row[Any]) -> Record:

@@ -16,6 +16,11 @@
 --         {'moved', cursor}                  the cursor is another; nothing was written
 --         {'ok'}
 
+-- The keys of an index's window come and go together: where one has its time, all have.
+local function expire_together(window, seconds)
+  if seconds > 0 and server.call('EXPIRE', window.entries, seconds, 'NX') == 1 then expire(window, seconds) end
+end
+
 local function index(keys, args)
   local header = cmsgpack.unpack(args[1])
   local board = board_of(header.shape)
@@ -43,7 +48,7 @@ local function index(keys, args)
     end
     if #placed > 0 then write(board, window, placed) end
     take_out(board, window, gone)
-    expire(window, target[2])
+    if #placed > 0 then expire_together(window, target[2]) end
     at = at + 2 * target[1]
   end
   server.call('HSET', keys[2], 'cursor', header.reached, 'rows', args[2])
