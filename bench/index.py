@@ -1,7 +1,9 @@
 """An index declared on a model, by the table of its document: inserts, best, ranks, updates, deletes.
 
-Answers are records, through SQLAlchemy; a write counts once it is committed and in the index. Beside it plain
-SQL: the same on a table of its own, with an index by score.
+Answers are records, through SQLAlchemy's sessions; writes are statements through its engine, each committed
+by itself and on disk, and count once they are in the index. Beside it plain SQL, which is the machine's own
+floor: the same on a table of its own, with an index by score. The index is built, though empty, before
+anything is inserted.
 """
 
 from __future__ import annotations
@@ -9,28 +11,29 @@ from __future__ import annotations
 import random
 import statistics
 import time
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from rich.progress import track
-from sqlalchemy import BigInteger, Index, delete, func, insert, select, text, update
+from sqlalchemy import BigInteger, Index, delete, event, func, insert, select, text, update
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from bench.ground import console, ground, table, verdict
 from laurels.index import Indexes, LeaderboardIndex, install, leaderboard
-from laurels.moments import moment_of
+from laurels.moments import datetime_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable
+    from collections.abc import Awaitable, Callable
 
     from rich.table import Table
     from sqlalchemy.ext.asyncio import AsyncEngine
 
     from laurels.clock import FixedClock
+
+    Question = Callable[[], Awaitable[object]]
 
 NOON: Final = datetime(2025, 10, 24, 12, tzinfo=UTC)
 SMALL: Final = (1_000, 10_000)
@@ -103,17 +106,10 @@ class Measured:
 @dataclass(frozen=True)
 class Field:
     engine: AsyncEngine
+    writer: AsyncEngine
+    """Each statement is a transaction."""
     index: Indexes
-    clock: FixedClock
     records: int
-
-    @asynccontextmanager
-    async def writing(self) -> AsyncGenerator[AsyncSession]:
-        """A transaction at the clock's moment."""
-        async with AsyncSession(self.engine) as session, session.begin():
-            now = datetime.fromtimestamp(self.clock.now / 1_000_000, UTC)
-            await session.execute(select(func.set_config("laurels.now", now.isoformat(), True)))
-            yield session
 
     async def fill(self, model: type[Score | Few | Plain]) -> float:
         """How many records a second, applied."""
@@ -125,8 +121,8 @@ class Field:
                 {"id": number, "player": f"player {number}", "score": chosen.randrange(1_000_000)}
                 for number in range(first + 1, min(first + BATCH, self.records) + 1)
             ]
-            async with self.writing() as session:
-                await session.execute(insert(model), rows)
+            async with self.writer.connect() as connection:
+                await connection.execute(insert(model), rows)
         if model is not Plain:
             await self.index.caught_up(model)
         return self.records / (time.perf_counter() - began)
@@ -157,12 +153,14 @@ async def run(records: int) -> bool:
 
 async def measure(records: int) -> Measured:
     async with ground(NOON) as here:
-        engine = create_async_engine(here.laurels.settings.postgres_url or "")
+        url = here.laurels.settings.postgres_url or ""
+        engine, writer = create_async_engine(url), writing_at(here.clock, url)
         async with engine.begin() as connection:
             await connection.run_sync(Base.metadata.create_all)
             await install(connection, Score, Few)
         async with Indexes(here.laurels, engine, [Score]) as index:
-            field_ = Field(engine, index, here.clock, records)
+            field_ = Field(engine, writer, index, records)
+            await index.caught_up()
             found = Measured(inserts=(await field_.fill(Score), await field_.fill(Plain)))
             async with engine.connect() as connection:
                 await connection.execution_options(isolation_level="AUTOCOMMIT")
@@ -170,10 +168,22 @@ async def measure(records: int) -> Measured:
                 await connection.execute(text("VACUUM ANALYZE bench_scores"))
             await reads(field_, found)
             async with Indexes(here.laurels, engine, [Few]) as few:
-                found.beside_few = await beside_few(Field(engine, few, here.clock, SMALL[0]), records)
-            await writes(field_, found)
+                found.beside_few = await beside_few(Field(engine, writer, few, SMALL[0]), records)
+            await writes(field_, found, here.clock)
+        await writer.dispose()
         await engine.dispose()
     return found
+
+
+def writing_at(clock: FixedClock, url: str) -> AsyncEngine:
+    """Each connection of the engine writes at the moment that the clock had when it was made."""
+    engine = create_async_engine(url, isolation_level="AUTOCOMMIT")
+
+    def set_moment(*given: Any) -> None:  # noqa: ANN401  # as SQLAlchemy calls it
+        given[-1]["options"] = f"-c laurels.now={datetime_of(clock()).isoformat()}"
+
+    event.listen(engine.sync_engine, "do_connect", set_moment)
+    return engine
 
 
 async def reads(here: Field, found: Measured) -> None:
@@ -205,7 +215,7 @@ async def reads(here: Field, found: Measured) -> None:
         await compare(found, f"rank {name}", partial(rank, key), partial(rank_by_sql, key))
 
 
-async def writes(here: Field, found: Measured) -> None:
+async def writes(here: Field, found: Measured, clock: FixedClock) -> None:
     """The score of a record, today and then tomorrow; and a record out. Each of another record."""
     chosen = random.Random(2)  # noqa: S311  # data, not secrets
     keys = {model: iter(chosen.sample(range(1, here.records + 1), 3 * QUESTIONS)) for model in (Score, Plain)}
@@ -213,8 +223,8 @@ async def writes(here: Field, found: Measured) -> None:
     async def write(model: type[Score | Plain], *, removes: bool) -> None:
         is_it = model.id == next(keys[model])
         changed = update(model).where(is_it).values(score=chosen.randrange(1_000_000, 2_000_000))
-        async with here.writing() as session:
-            await session.execute(delete(model).where(is_it) if removes else changed)
+        async with here.writer.connect() as connection:
+            await connection.execute(delete(model).where(is_it) if removes else changed)
         if model is Score:
             await here.index.caught_up(Score)
 
@@ -223,10 +233,10 @@ async def writes(here: Field, found: Measured) -> None:
         ("update, new window", 1, False),
         ("delete", 0, True),
     ):
-        here.clock.now += moment_of(NOON + timedelta(days=days)) - moment_of(NOON)
-        await compare(
-            found, name, partial(write, Score, removes=removes), partial(write, Plain, removes=removes)
-        )
+        clock.advance(timedelta(days=days))
+        await here.writer.dispose()
+        ours, sql = partial(write, Score, removes=removes), partial(write, Plain, removes=removes)
+        await compare(found, name, ours, sql, between=here.index.waiting)
 
 
 async def beside_few(here: Field, records: int) -> float:
@@ -242,15 +252,15 @@ async def beside_few(here: Field, records: int) -> float:
 
 
 async def compare(
-    found: Measured, name: str, ours: Callable[[], Awaitable[object]], sql: Callable[[], Awaitable[object]]
+    found: Measured, name: str, ours: Question, sql: Question, *, between: Question | None = None
 ) -> None:
-    found.ours[name], found.sql[name] = await in_turns(ours, sql)
+    found.ours[name], found.sql[name] = await in_turns(ours, sql, between)
 
 
-async def in_turns(
-    one: Callable[[], Awaitable[object]], other: Callable[[], Awaitable[object]]
-) -> tuple[float, float]:
-    """So that both have the same of whatever else goes on."""
+async def in_turns(one: Question, other: Question, between: Question | None = None) -> tuple[float, float]:
+    """So that both have the same of whatever else goes on. `between`: what the one leaves behind, for which
+    the other should not pay.
+    """
     times: tuple[list[float], list[float]] = ([], [])
     until = time.perf_counter() + SECONDS
     while len(times[0]) < QUESTIONS and (time.perf_counter() < until or not times[0]):
@@ -258,6 +268,8 @@ async def in_turns(
             began = time.perf_counter()
             await ask()
             taken.append(1000 * (time.perf_counter() - began))
+            if between:
+                await between()
     return statistics.median(times[0]), statistics.median(times[1])
 
 
