@@ -10,9 +10,9 @@ from uuid import UUID, uuid4
 
 import pytest
 from index_models import new_base, new_table, opened, score_model
-from sqlalchemy import BigInteger, delete, event, insert, text, update
+from sqlalchemy import BigInteger, ForeignKey, delete, event, insert, text, update
 from sqlalchemy.ext.asyncio import AsyncSession
-from sqlalchemy.orm import Mapped, mapped_column
+from sqlalchemy.orm import Mapped, mapped_column, relationship
 from sqlmodel import Field, SQLModel
 
 from laurels.errors import InvalidInput, NotFound, WindowGone
@@ -261,3 +261,27 @@ async def test_keys_of_any_kind_and_of_several_columns_are_found_again(laurels: 
         with pytest.raises(InvalidInput, match=r"has 3 columns \(player, day, number\), not 1"):
             await leaderboard(Daily).rank("é")
         assert (await index.verify()).is_equal
+
+
+async def test_a_record_that_comes_with_a_joined_collection_comes_once(laurels: Laurels, engine: AsyncEngine):
+    base, players, medals = new_base(), new_table(), new_table()
+
+    class Medal(base):
+        __tablename__ = medals
+        id: Mapped[int] = mapped_column(primary_key=True)
+        player_id: Mapped[int] = mapped_column(ForeignKey(f"{players}.id"))
+
+    class Player(base):
+        __tablename__ = players
+        __leaderboards__ = (LeaderboardIndex(score="score"),)
+        id: Mapped[int] = mapped_column(primary_key=True)
+        score: Mapped[int] = mapped_column(BigInteger)
+        medals: Mapped[list[Medal]] = relationship(Medal, lazy="joined")
+
+    async with opened(laurels, engine, Player) as index:
+        async with engine.begin() as connection:
+            await connection.execute(insert(Player), [{"id": 1, "score": 5}, {"id": 2, "score": 7}])
+            await connection.execute(insert(Medal), [{"player_id": 2}, {"player_id": 2}])
+        await index.caught_up()
+        found = await leaderboard(Player).top(10)
+        assert [(each.item.id, len(each.item.medals)) for each in found] == [(2, 2), (1, 0)]

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 
-class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
+class Entry(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """One line of a page. `change`: ranks gained since the window before; None for who was not in it."""
 
     rank: int

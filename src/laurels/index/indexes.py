@@ -7,9 +7,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import structlog
-from sqlalchemy import ARRAY, any_, literal, select, text, tuple_
-from sqlalchemy.ext.asyncio import AsyncSession
-from sqlalchemy.orm.attributes import instance_state
+from sqlalchemy import text
 
 from laurels.boards.catalog import Catalog
 from laurels.boards.retention import Retention
@@ -17,15 +15,15 @@ from laurels.errors import Conflict, InvalidInput
 from laurels.index.apply import Applier
 from laurels.index.declare import declared, declared_as, models_of
 from laurels.index.query import Ranking, bind, unbind
+from laurels.index.records import fetch
 from laurels.index.triggers import CHANNEL, check_installed
 from laurels.index.verify import Verification, verify
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
-    from sqlalchemy import Select
-    from sqlalchemy.ext.asyncio import AsyncEngine
-    from sqlalchemy.orm import InstrumentedAttribute, Session
+    from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession
+    from sqlalchemy.orm import InstrumentedAttribute
 
     from laurels.index.declare import Declared
     from laurels.laurels import Laurels
@@ -195,35 +193,4 @@ class Indexes:
         self, model: type[Model], keys: Sequence[Any], session: AsyncSession | None = None
     ) -> dict[Any, Model]:
         """The records of these keys that there are, in one query; in the caller's session, or detached."""
-        if not keys:
-            return {}
-        columns = declared(model)[0].key
-        if len(columns) == 1:  # as one parameter, however many they are
-            wanted = columns[0] == any_(literal(list(keys), ARRAY(columns[0].type)))
-        else:
-            wanted = tuple_(*columns).in_([tuple(key) for key in keys])
-        chosen = select(model).where(wanted)
-        if session is None:
-            own = AsyncSession(self.engine, expire_on_commit=False)
-            found = await own.run_sync(_loaded_and_detached, chosen)
-        else:
-            found = (await session.execute(chosen)).unique().scalars().all()
-        if len(columns) == 1:
-            return {identity_of(each)[0]: each for each in found}
-        return {tuple(identity_of(each)): each for each in found}
-
-
-def _loaded_and_detached(session: Session, chosen: Select[Model]) -> Sequence[Model]:
-    """All in one step, for each is dear to wait for. Committed, though nothing was changed: after a ROLLBACK,
-    psycopg forgets the statements that it has prepared.
-    """
-    with session, session.begin():
-        return session.execute(chosen).unique().scalars().all()
-
-
-def identity_of(record: object) -> tuple[Any, ...]:
-    """As `inspect(record).identity`, at a quarter of the time."""
-    key = instance_state(record).key
-    if key is None:
-        raise AssertionError("a record that was loaded has an identity")
-    return key[1]
+        return await fetch(self.engine, model, keys, session)

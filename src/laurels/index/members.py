@@ -129,4 +129,5 @@ def _written(number: int) -> str:
 
 
 def _read(part: str) -> int:
-    return int(part[1:]) - 10**WIDTH if part.startswith("-") else int(part)
+    number = int(part)
+    return number if number >= 0 else -number - 10**WIDTH

@@ -42,7 +42,7 @@ class Ranked(msgspec.Struct, Generic[Model], frozen=True):
     rank: int
 
 
-class Placing(msgspec.Struct, frozen=True):
+class Placing(msgspec.Struct, frozen=True, gc=False):
     """An entry as the index has it, without its record. `key` is a value, or a tuple for several columns."""
 
     key: Any
