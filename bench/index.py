@@ -142,6 +142,10 @@ async def run(records: int) -> bool:
         drawn, holds = shown(size, found[size])
         console.print(drawn)
         good = good and holds
+    console.print(
+        "The document's figures are another machine's. Plain SQL is the floor of this one: the same records "
+        "through the same driver, the same statement committed, and nothing to keep in step."
+    )
     many = sizes[-1]
     flat = found[many].beside_few <= FLAT
     console.print(
