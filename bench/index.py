@@ -17,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from rich.progress import track
-from sqlalchemy import BigInteger, Index, delete, event, func, insert, select, text, update
+from sqlalchemy import BigInteger, Index, bindparam, delete, event, func, insert, select, text, update
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from rich.table import Table
+    from sqlalchemy import Delete, Update
     from sqlalchemy.ext.asyncio import AsyncEngine
 
     from laurels.clock import FixedClock
@@ -224,22 +225,27 @@ async def writes(here: Field, found: Measured, clock: FixedClock) -> None:
     chosen = random.Random(2)  # noqa: S311  # data, not secrets
     keys = {model: iter(chosen.sample(range(1, here.records + 1), 3 * QUESTIONS)) for model in (Score, Plain)}
 
-    async def write(model: type[Score | Plain], *, removes: bool) -> None:
-        is_it = model.id == next(keys[model])
-        changed = update(model).where(is_it).values(score=chosen.randrange(1_000_000, 2_000_000))
+    async def write(model: type[Score | Plain], statement: Update | Delete) -> None:
+        given = {"key": next(keys[model]), "new_score": chosen.randrange(1_000_000, 2_000_000)}
         async with here.writer.connect() as connection:
-            await connection.execute(delete(model).where(is_it) if removes else changed)
+            await connection.execute(statement, given)
         if model is Score:
             await here.index.caught_up(Score)
 
-    for name, days, removes in (
-        ("update, same window", 0, False),
-        ("update, new window", 1, False),
-        ("delete", 0, True),
+    def change(model: type[Score | Plain]) -> Update:
+        return update(model).where(model.id == bindparam("key")).values(score=bindparam("new_score"))
+
+    def removal(model: type[Score | Plain]) -> Delete:
+        return delete(model).where(model.id == bindparam("key"))
+
+    for name, days, statement in (
+        ("update, same window", 0, change),
+        ("update, new window", 1, change),
+        ("delete", 0, removal),
     ):
         clock.advance(timedelta(days=days))
         await here.writer.dispose()
-        ours, sql = partial(write, Score, removes=removes), partial(write, Plain, removes=removes)
+        ours, sql = (partial(write, model, statement(model)) for model in (Score, Plain))
         await compare(found, name, ours, sql, between=here.index.waiting)
 
 
