@@ -331,16 +331,20 @@ def agreed(board: Board, cursor: Cursor, where: Where) -> Where:
 
 
 def _entries(board: Board, reply: PageReply) -> list[Entry]:
-    parse, unique = board.ordering.parse_placed_score, board.ordering.unique
+    parse = board.ordering.parse_placed_score
+    if board.ordering.unique:
+        return [
+            Entry(rank, member.decode(), parse(place), metadata=_metadata(metadata) if metadata else None)
+            for rank, (member, place, metadata) in enumerate(reply.entries, reply.first + 1)
+        ]
     entries: list[Entry] = []
     rank, previous = reply.better + 1, None
     for index, (member, place, metadata) in enumerate(reply.entries, reply.first + 1):
         score = parse(place)
-        if unique or (previous is not None and score != previous):
+        if previous is not None and score != previous:
             rank = index
         previous = score
-        held = _metadata(metadata) if metadata else None
-        entries.append(Entry(rank, member.decode(), score, metadata=held))
+        entries.append(Entry(rank, member.decode(), score, metadata=_metadata(metadata)))
     return entries
 
 

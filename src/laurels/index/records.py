@@ -34,9 +34,11 @@ async def fetch(
         found = await own.run_sync(_loaded_and_detached, question, given)
     else:
         found = _records(question, await session.execute(question.chosen, given))
+    # As `inspect(record).identity`, in a quarter of the time.
+    identities = [key[1] for key in (instance_state(each).key for each in found) if key]
     if len(declared(model)[0].key) == 1:
-        return {_identity(each)[0]: each for each in found}
-    return {_identity(each): each for each in found}
+        return {identity[0]: each for identity, each in zip(identities, found, strict=True)}
+    return {tuple(identity): each for identity, each in zip(identities, found, strict=True)}
 
 
 class _Question(NamedTuple, Generic[Model]):
@@ -85,11 +87,3 @@ def _loaded_and_detached(
 
 def _records(question: _Question[Model], result: Result[Model]) -> Sequence[Model]:
     return (result.unique() if question.comes_in_several_rows else result).scalars().all()
-
-
-def _identity(record: object) -> tuple[Any, ...]:
-    """As `inspect(record).identity`, in a quarter of the time."""
-    key = instance_state(record).key
-    if key is None:
-        raise AssertionError("a record that was loaded has an identity")
-    return tuple(key[1])
