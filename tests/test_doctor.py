@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -123,6 +124,7 @@ INSPECTION = Inspection(
     sockets=Path("/run/x"),
     sockets_mode=0o700,
     valkey_version="9.1.2",
+    valkey_allocator=None,
     postgres_version="18.4",
     free_bytes=10 * 1024**3,
 )
@@ -142,6 +144,14 @@ def test_the_folder_is_judged(change: dict[str, int], name: str, status: Status)
     finding = by_name(doctor.judge_folder(replace(INSPECTION, **change), is_ours=False))[name]
     assert finding.status == status
     assert bool(finding.fix) == (status != "ok")
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="its allocator needs no other")
+def test_the_allocator_is_told_and_a_better_one_named():
+    for allocator, is_told in ((None, True), ("libjemalloc.so.2", False)):
+        inspection = replace(INSPECTION, valkey_allocator=allocator)
+        finding = by_name(doctor.judge_folder(inspection, is_ours=False))["allocator"]
+        assert (finding.status, "libjemalloc2" in finding.fix) == ("ok", is_told)
 
 
 @pytest.mark.parametrize(

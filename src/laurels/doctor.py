@@ -253,7 +253,7 @@ def judge_folder(inspection: Inspection, *, is_ours: bool) -> list[Finding]:
         )
     else:
         folder = Finding("data folder", "ok", f"{where}, of {inspection.owner} ({inspection.mode:04o})")
-    findings = [folder, _judge_disk(inspection.free_bytes)]
+    findings = [folder, _judge_disk(inspection.free_bytes), _judge_allocator(inspection.valkey_allocator)]
     if inspection.holder_pid is not None and not is_ours:
         findings.append(Finding("in use", "ok", f"by process {inspection.holder_pid}"))
     elif inspection.exists:
@@ -273,6 +273,14 @@ def _judge_disk(free_bytes: int) -> Finding:
     if free_bytes < LOW_DISK_BYTES:
         return Finding("disk", "warning", found, "make room before it runs out")
     return Finding("disk", "ok", found)
+
+
+def _judge_allocator(allocator: str | None) -> Finding:
+    found = f"{allocator or 'that of the system'}, for the embedded Valkey"
+    if allocator or sys.platform == "darwin":
+        return Finding("allocator", "ok", found)
+    fix = "with windows of a million members, install jemalloc (Debian: libjemalloc2) and start again"
+    return Finding("allocator", "ok", found, fix)
 
 
 def judge_valkey_version(server: Mapping[str, str]) -> Finding:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from embedded_processes import ask_valkey, increment, insert, needs_root, postgr
 from sqlalchemy import create_engine, text
 
 from laurels import embedded
+from laurels.embedded import binaries, valkey
 from laurels.embedded import servers as servers_module
 from laurels.embedded import sockets as sockets_module
 from laurels.embedded.account import us
@@ -175,3 +177,12 @@ def test_loading_a_large_append_only_file_is_told_and_waited_for(
     with embedded.start(data_dir, say=said.append) as servers:
         assert ask_valkey(servers.endpoints, "DBSIZE") == keys
     assert any("Valkey is loading its data (" in message for message in said)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="preloading is Linux's")
+def test_valkey_gets_the_allocator_where_the_machine_has_it(data_dir: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(valkey, "ALLOCATOR", "libnobody-has-this.so.9")
+    assert "LD_PRELOAD" not in valkey.environment(binaries.in_wheels().valkey_server)
+    monkeypatch.setattr(valkey, "ALLOCATOR", "libresolv.so.2")  # of every glibc, and not used by Valkey
+    with embedded.start(data_dir) as servers:
+        assert "/libresolv.so.2" in Path(f"/proc/{servers.pids['valkey']}/maps").read_text()

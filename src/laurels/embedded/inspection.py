@@ -7,7 +7,7 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from laurels.embedded import binaries
+from laurels.embedded import binaries, valkey
 from laurels.embedded.account import ServerUser
 from laurels.embedded.folder import DataFolder, holder, running_pids
 
@@ -27,6 +27,8 @@ class Inspection:
     sockets: Path | None
     sockets_mode: int | None
     valkey_version: str
+    valkey_allocator: str | None
+    """What Valkey is given for its memory; None where it takes the C library's."""
     postgres_version: str
     free_bytes: int
 
@@ -51,6 +53,7 @@ def inspect(data_dir: Path) -> Inspection:
         sockets=sockets,
         sockets_mode=stat.S_IMODE(sockets.stat().st_mode) if sockets and sockets.exists() else None,
         valkey_version=binaries.version(programs.valkey_server),
+        valkey_allocator=valkey.allocator(programs.valkey_server),
         postgres_version=binaries.version(programs.postgres),
         free_bytes=shutil.disk_usage(nearest).free,
     )

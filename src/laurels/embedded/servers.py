@@ -155,7 +155,7 @@ def _plan(data_folder: DataFolder, lock: int, say: Callable[[str], None]) -> Pla
     run_valkey = valkey.command(programs.valkey_server, data_folder.valkey, sockets)
     run_postgres = postgres.command(programs.postgres, data_folder.postgres, sockets)
     servers = [
-        server(valkey.NAME, run_valkey, valkey.ENVIRONMENT, valkey.STOP_SIGNALS),
+        server(valkey.NAME, run_valkey, valkey.environment(programs.valkey_server), valkey.STOP_SIGNALS),
         server(postgres.NAME, run_postgres, postgres.ENVIRONMENT, postgres.STOP_SIGNALS),
     ]
     return Plan(os.getpid(), lock, str(data_folder.runtime), str(sockets), servers)

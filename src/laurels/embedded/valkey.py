@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import signal
 import socket
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -13,6 +15,10 @@ if TYPE_CHECKING:
 NAME = "valkey"
 STOP_SIGNALS: list[int] = [signal.SIGTERM, signal.SIGKILL]
 ENVIRONMENT = {"LC_ALL": "C", "TZ": "UTC"}
+# The wheel's Valkey takes its memory from the C library, where Valkey's own build brings jemalloc. In glibc,
+# whoever asks for memory first tidies what another thread gave back: while five million entries were freed,
+# calls took up to 200 ms. With jemalloc none was over 10 ms, and writing took a fifth less of the processor.
+ALLOCATOR = "libjemalloc.so.2"
 SETTINGS = {
     "port": "0",
     "unixsocketperm": "700",
@@ -40,6 +46,21 @@ def url(sockets: Path) -> str:
 def command(program: Path, folder: Path, sockets: Path) -> list[str]:
     settings = {**SETTINGS, "dir": str(folder), "unixsocket": str(socket_path(sockets))}
     return [str(program), *(word for name, value in settings.items() for word in (f"--{name}", value))]
+
+
+def allocator(program: Path) -> str | None:
+    """jemalloc, where the machine has it and the program runs with it."""
+    if not sys.platform.startswith("linux"):
+        return None
+    tried = subprocess.run(  # noqa: S603  # our own
+        [str(program), "--version"], env={"LD_PRELOAD": ALLOCATOR}, capture_output=True, check=False
+    )
+    return None if tried.returncode or tried.stderr else ALLOCATOR
+
+
+def environment(program: Path) -> dict[str, str]:
+    preloaded = allocator(program)
+    return {**ENVIRONMENT, "LD_PRELOAD": preloaded} if preloaded else ENVIRONMENT
 
 
 def waiting_for(sockets: Path) -> str | None:
