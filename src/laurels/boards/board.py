@@ -156,9 +156,9 @@ class Board:
 
     @cached_property
     def writes_per_cut(self) -> int:
-        """What a submission costs in each cut, in writes of a plain window; a day that is read costs half."""
+        """What a submission costs in each cut, in plain windows written; a day that is read is a quarter."""
         panes = self.panes(self.definition.timezone)
-        return sum(2 + (pane.window.days or 0) if pane.how == "fold" else 1 for pane in panes)
+        return sum(2 + (pane.window.days or 0) // 4 if pane.how == "fold" else 1 for pane in panes)
 
     @cached_property
     def zones(self) -> frozenset[str]:
