@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from bench.ground import console, ground, table, verdict
-from bench.stalls import CHANCE, Held, Watch, run_control
+from bench.stalls import CHANCE, Held, Watch
 
 # A walk holds some hundreds of entries at a time, whatever the window has.
 MEMORY_LIMIT = 64 * 1024**2
@@ -47,9 +47,7 @@ async def run(members: int) -> bool:
             seconds = time.perf_counter() - began
             held = watch.stop()
             ours.add(held)
-            watch.start()
-            run_control(place, max(held.seconds, LEAST_CONTROL_SECONDS))
-            control.add(watch.stop())
+            control.add(watch.control(held, max(held.seconds, LEAST_CONTROL_SECONDS)))
             # Again, since it settled: traced, which takes several times as long.
             place.clock.advance(timedelta(days=1))
             tracemalloc.start()

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from bench.archive import LEAST_CONTROL_SECONDS
 from bench.ground import Ground, console, ground, table, verdict
-from bench.stalls import CHANCE, Held, Watch, run_control
+from bench.stalls import CHANCE, Held, Watch
 from laurels.activity.keys import ActivityKeys, shard_of
 from laurels.archive.campus import Campus
 
@@ -69,9 +69,7 @@ async def run(members: int) -> bool:
                 f"{1000 * held.longest:.1f}" if held.over else "< 10",
                 f"{held.over} of {held.commands}",
             )
-            watch.start()
-            run_control(place, max(held.seconds / 2, LEAST_CONTROL_SECONDS))
-            control.add(watch.stop())
+            control.add(watch.control(held, max(held.seconds / 2, LEAST_CONTROL_SECONDS)))
             place.clock.now += (timedelta(hours=12, minutes=6) if do is score else timedelta(0)) // timedelta(
                 microseconds=1
             )
