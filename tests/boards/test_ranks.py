@@ -19,7 +19,7 @@ from laurels.errors import InvalidInput, NotFound, StaleCursor
 from laurels.valkey import functions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from raw_valkey import RawValkey
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from laurels.clock import FixedClock
     from laurels.embedded import Endpoints
     from laurels.sync import Laurels
+    from laurels.valkey.client import Valkey
+    from laurels.valkey.messages import Counted, ReadHeader
 
 NewBoard = Callable[..., str]
 on_node = pytest.mark.parametrize("engine", ["node"], indirect=True)
@@ -226,6 +228,30 @@ class TestDistributions:
         engine.submit_many(board, [Submission("a", low), Submission("b", high)])
         found = engine.distribution(board, 19).buckets
         assert [(bucket.low, bucket.high, bucket.count) for bucket in found] == [(low, high, 2)]
+
+    @pytest.mark.parametrize("order", ["desc", "asc"])
+    def test_many_buckets_are_counted_in_several_calls_and_none_has_fewer_than_no_entries(
+        self, engine: Laurels, new_board: NewBoard, monkeypatch: pytest.MonkeyPatch, order: str
+    ):
+        board = new_board(order=order)
+        fill(engine, board, numbered(range(1001)))
+        asked: list[int] = []
+        count = functions.count
+
+        async def leaving(
+            valkey: Valkey, keys: Sequence[str], header: ReadHeader, places: Sequence[tuple[bytes, bytes]]
+        ) -> tuple[int, list[Counted]]:
+            """As if ten entries had left after every other call."""
+            asked.append(len(places))
+            gone = 10 * (len(asked) % 2)
+            total, found = await count(valkey, keys, header, places)
+            return total, [each._replace(before=each.before + gone) for each in found]
+
+        monkeypatch.setattr(functions, "count", leaving)
+        found = engine.distribution(board, 1000)
+        assert (sum(asked), max(asked)) == (999, 250)
+        assert min(bucket.count for bucket in found.buckets) == 0
+        assert sum(bucket.count for bucket in found.buckets) == found.total == 1001
 
     def test_an_empty_window_has_none(self, engine: Laurels, new_board: NewBoard):
         found = engine.distribution(new_board())

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar
 
 import msgspec
@@ -227,7 +228,7 @@ class Reader:
             edges = _edges(low, high, buckets, whole=ordering.int64)
             positions = [Position(*ordering.edge(edge)) for edge in edges[1:-1]]
             total, counted = await view.window.count(positions)
-            below = [0, *(_below(board, total, each.before) for each in counted), total]
+            below = _rising([0, *(_below(board, total, each.before) for each in counted), total])
             return Distribution(
                 total,
                 [Bucket(edges[i], edges[i + 1], below[i + 1] - below[i]) for i in range(len(edges) - 1)],
@@ -384,3 +385,8 @@ def _edges(low: Score, high: Score, buckets: int, *, whole: bool) -> list[Score]
 def _below(board: Board, total: int, before: int) -> int:
     """How many entries have a lower score than an edge, from how many are listed before it."""
     return total - before if board.ordering.descending else before
+
+
+def _rising(below: list[int]) -> list[int]:
+    """Counts up to the last, none less than the one before: entries may have changed between the calls."""
+    return list(accumulate((min(each, below[-1]) for each in below), max))

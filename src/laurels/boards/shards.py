@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from laurels.boards.ordering import Position
 from laurels.valkey import functions
@@ -33,8 +33,10 @@ if TYPE_CHECKING:
     from laurels.valkey.client import Valkey, Value
 
 
-# A function takes some 5 µs for each count, so this many members are well under 10 ms; more are asked for in
-# several calls at once.
+Asked = TypeVar("Asked")
+
+# A function takes 5 to 15 µs for each count, so this many members or positions are well under 10 ms; more are
+# asked for in several calls at once.
 MEMBERS_A_CALL: Final = 250
 # Entries that one call of a walk through a window finds: one or two milliseconds (bench/archive.py).
 SCANNED_A_CALL: Final = 250
@@ -68,19 +70,12 @@ class SpreadWindow:
         """
         header = ReadHeader(self._shape, self._board.version, int(brief))
         if len(self._keys) == 1:
-            parts = [members[i : i + MEMBERS_A_CALL] for i in range(0, max(1, len(members)), MEMBERS_A_CALL)]
-            answers = await asyncio.gather(
-                *(functions.standing(self._valkey, self._keys[0], header, part) for part in parts)
-            )
-            return answers[-1][0], [stood for _, part in answers for stood in part]
+            return await self._standing(self._keys[0], header, members)
         by_shard: list[list[bytes]] = [[] for _ in self._keys]
         for member in members:
             by_shard[self._board.keys.shard_of(member)].append(member)
         answers = await asyncio.gather(
-            *(
-                functions.standing(self._valkey, keys, header, own)
-                for keys, own in zip(self._keys, by_shard, strict=True)
-            )
+            *(self._standing(keys, header, own) for keys, own in zip(self._keys, by_shard, strict=True))
         )
         found: dict[bytes, Stood] = {}
         for own, (_, stood) in zip(by_shard, answers, strict=True):
@@ -237,8 +232,26 @@ class SpreadWindow:
                 low = [max(bound, count) for bound, count in zip(low, before, strict=True)]
         return low
 
+    async def _standing(
+        self, keys: Sequence[str], header: ReadHeader, members: Sequence[bytes]
+    ) -> tuple[int, list[Stood | None]]:
+        answers = await asyncio.gather(
+            *(functions.standing(self._valkey, keys, header, part) for part in _parts(members))
+        )
+        return answers[-1][0], [stood for _, part in answers for stood in part]
+
     async def _counts(self, positions: Sequence[Position]) -> list[tuple[int, list[Counted]]]:
         places = [(position.place, position.member) for position in positions]
-        return await asyncio.gather(
-            *(functions.count(self._valkey, keys, self._header, places) for keys in self._keys)
-        )
+
+        async def of_shard(keys: Sequence[str]) -> tuple[int, list[Counted]]:
+            answers = await asyncio.gather(
+                *(functions.count(self._valkey, keys, self._header, part) for part in _parts(places))
+            )
+            return answers[-1][0], [counted for _, part in answers for counted in part]
+
+        return await asyncio.gather(*map(of_shard, self._keys))
+
+
+def _parts(asked: Sequence[Asked]) -> list[Sequence[Asked]]:
+    """As many as one call answers, each; one that is empty where nothing is asked but the total."""
+    return [asked[first : first + MEMBERS_A_CALL] for first in range(0, max(1, len(asked)), MEMBERS_A_CALL)]
