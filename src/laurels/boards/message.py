@@ -65,7 +65,7 @@ def lay_out(parcel: Parcel, *, metadata: bool) -> Message:
         version=board.version,
         aggregate=definition.aggregate,
         count=count,
-        fast=int(not (report or metadata or has_ops or not board.is_fast)),
+        fast=int(not (metadata or has_ops or not board.is_fast)),
         report=int(report),
         journal=1 if definition.archive.journal else 2,
         call=parcel.call,

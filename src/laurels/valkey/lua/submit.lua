@@ -15,7 +15,8 @@
 --
 -- header  shape, version, aggregate
 --         count       how many submissions
---         fast        1: variadic writes need no reading first (plain layout, nothing derived or reported)
+--         fast        1: variadic writes need no reading first (plain layout, nothing derived), but in the
+--                     windows that are reported on
 --         report      1: answer with scores and ranks; no member may occur twice
 --         journal     1: append to the journal; 2: only leave a sign that something changed
 --         durable     1: write something even when nothing is accepted, for whoever waits for the disk
@@ -106,10 +107,10 @@ end
 
 local FLAGS = { best = { [true] = 'GT', [false] = 'LT' }, first = 'NX', last = 'CH' }
 
-local function write_fast(header, board, windows, args)
+local function write_fast(header, board, windows, args, targets)
   local flag = FLAGS[header.aggregate]
   if header.aggregate == 'best' then flag = flag[board.desc] end
-  for _, target in ipairs(header.targets) do
+  for _, target in ipairs(targets) do
     local key = windows[target.window].entries
     if target.chosen == 0 then
       for first = PAIRS, #args, SPREAD do
@@ -171,6 +172,18 @@ local function folded(board, op, entries)
     end
   end
   return layout.make(board, total, moment)
+end
+
+-- The targets that have to be read, and those that have not.
+local function by_reading(header, refused)
+  if header.fast == 0 or next(refused) ~= nil then return header.targets, {} end
+  local reported, read, unread = {}, {}, {}
+  for _, window in ipairs(header.first) do reported[window] = true end
+  for _, target in ipairs(header.targets) do
+    local list = reported[target.window] and read or unread
+    list[#list + 1] = target
+  end
+  return read, unread
 end
 
 -- The entries as they stand, for every window that is read: states[window][member].
@@ -394,11 +407,12 @@ local function write_general(header, board, windows, args, refused)
   for i, old in ipairs(before) do
     local first, member = header.first[i], members[i]
     local entry = first > 0 and states[first][member] or nil
+    local previous = place(board, old.entry)
     reports[i] = {
       entry ~= old.entry and 1 or 0,
-      place(board, entry),
-      place(board, old.entry),
-      rank(board, windows[first], entry, member),
+      entry == old.entry and previous or place(board, entry),
+      previous,
+      changes[first] and rank(board, windows[first], entry, member) or old.rank,
       old.rank,
     }
   end
@@ -414,12 +428,10 @@ local function submit(keys, args)
   if known[2] and not board.metadata then return { 'metadata' } end
   local windows = windows_of(board, keys, 7)
   local refused = duplicates(header, keys)
-  local reports = {}
-  if header.fast == 1 and next(refused) == nil then
-    write_fast(header, board, windows, args)
-  else
-    reports = write_general(header, board, windows, args, refused)
-  end
+  local every, unread, reports = header.targets, nil, {}
+  header.targets, unread = by_reading(header, refused)
+  if #header.targets > 0 or #unread == 0 then reports = write_general(header, board, windows, args, refused) end
+  write_fast(header, board, windows, args, unread)
   local skipped, flat = {}, {}
   for i = 1, header.count do
     if refused[i] then
@@ -429,7 +441,7 @@ local function submit(keys, args)
     end
   end
   if #skipped < header.count then
-    for _, target in ipairs(header.targets) do expire(windows[target.window], target.seconds) end
+    for _, target in ipairs(every) do expire(windows[target.window], target.seconds) end
     if board.metadata then server.call('HSET', keys[1], 'metadata', 1) end
     append(header.journal, keys[2], args[2], table.concat(skipped, ','))
   end
