@@ -34,16 +34,20 @@ async def figures(client: AsyncClient, project: str) -> tuple[dict[str, Any], di
 
 
 async def test_the_overview_counts_what_comes_in_and_what_is_archived(
-    client: AsyncClient, scored: str, laurels: Laurels, project: str
+    client: AsyncClient, board: str, laurels: Laurels, project: str
 ):
-    before, board = await figures(client, project)
-    assert (board["board"], board["recorded"], board["waiting"]) == ("arcade", 4, 4)
+    await laurels.drain.finish()  # or boards of other tests, of which more waits, might fill the list
+    scores = f"{board}/scores"
+    for member in ("ada", "bob", "eve", "joe"):
+        await client.post(scores, json={"member": member, "score": 1})
+    before, own = await figures(client, project)
+    assert (own["board"], own["recorded"], own["waiting"]) == ("arcade", 4, 4)
     assert before["journal"]["waiting"] >= 4
-    assert board["watermark"] < before["at"]
+    assert own["watermark"] < before["at"]
     await laurels.archived(f"{project}/arcade")
-    await client.post(f"{scored}/scores", json={"member": "zoe", "score": 1})
-    after, board = await figures(client, project)
-    assert (board["recorded"], board["waiting"]) == (5, 1)
+    await client.post(scores, json={"member": "zoe", "score": 1})
+    after, own = await figures(client, project)
+    assert (own["recorded"], own["waiting"]) == (5, 1)
     assert after["journal"]["recorded"] > before["journal"]["recorded"]
     assert after["valkey"]["commands"] > before["valkey"]["commands"]
     assert after["valkey"]["memory_bytes"] > 0

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from laurels.clock import FixedClock
     from laurels.sync import Laurels
 
-DEADLINE = 10.0
+DEADLINE = 30.0
 
 
 @asynccontextmanager

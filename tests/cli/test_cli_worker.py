@@ -30,7 +30,14 @@ def jobs_of(served: Served) -> list[dict[str, Any]]:
 def background(served: Served) -> list[psutil.Process]:
     """The processes that work for it."""
     children = psutil.Process(served.process.pid).children()
-    return [child for child in children if "serve_parent" in " ".join(child.cmdline())]
+    return [child for child in children if "serve_parent" in _command(child)]
+
+
+def _command(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())
+    except psutil.NoSuchProcess:  # or a zombie, which is one
+        return ""
 
 
 def test_serve_does_all_there_is_to_do(served: Served):

@@ -325,6 +325,7 @@ class TestWhatCannotBeArchived:
         ((name, letter),) = await in_stream(laurels, stream.dead_letters)
         assert (name, letter[b"body"]) == (bad, body)
         assert letter[b"why"]
+        await laurels.drain.finish()  # other tests' boards too
         backlog = await laurels.drain.journals.backlog()
         assert backlog.dead_letters == 1
         assert backlog.alarms(2**60) == ["1 entries of the journal could not be archived"]

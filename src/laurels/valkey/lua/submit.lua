@@ -430,7 +430,7 @@ local function submit(keys, args)
   local refused = duplicates(header, keys)
   local every, unread, reports = header.targets, nil, {}
   header.targets, unread = by_reading(header, refused)
-  if #header.targets > 0 or #unread == 0 then reports = write_general(header, board, windows, args, refused) end
+  if header.report == 1 or #unread < #every then reports = write_general(header, board, windows, args, refused) end
   write_fast(header, board, windows, args, unread)
   local skipped, flat = {}, {}
   for i = 1, header.count do
