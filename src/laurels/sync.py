@@ -59,7 +59,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, TypeVar
 
 import uvloop
 
@@ -68,6 +68,9 @@ from laurels import laurels
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from typing import Unpack
+
+# What takes longer to end is left to itself, in a thread that ends with the process.
+STOP_SECONDS: Final = 10.0
 
 P = ParamSpec("P")
 Answer = TypeVar("Answer")
@@ -91,7 +94,7 @@ class Laurels:
     def __init__(self, **options: Unpack[laurels.Options]) -> None:
         self.engine = laurels.Laurels(**options)
         self._loop = uvloop.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="laurels", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="laurels", daemon=True)
 
     def __enter__(self) -> Self:
         self.open()
@@ -119,10 +122,22 @@ class Laurels:
         """Runs a coroutine beside the engine, on its loop."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
+    def _run(self) -> None:
+        """Until it is stopped. What is still under way then is cancelled: uvloop waits for ever to close a
+        loop on which a connection is left half open.
+        """
+        self._loop.run_forever()
+        left = asyncio.all_tasks(self._loop)
+        for task in left:
+            task.cancel()
+        if left:
+            self._loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+        self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+        self._loop.close()
+
     def _stop(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        self._thread.join(STOP_SECONDS)
 
     define = _blocking(laurels.Laurels.define)
     drop = _blocking(laurels.Laurels.drop)
