@@ -17,6 +17,7 @@ from player_tokens import bearer, signed, token
 
 from laurels.api.app import create_app
 from laurels.archive.project_secrets import NewSecret
+from laurels.cli.protocol import MOST_HEADS
 from laurels.cli.serve import UVICORN
 from laurels.laurels import Laurels
 
@@ -37,11 +38,12 @@ OWN = ("date", "x-request-id", "content-length")
 
 @dataclass
 class Way:
-    """A server with the express way in, and what was taken by it."""
+    """A server with the express way in, and what was taken by it; how often without reading the head."""
 
     port: int
     client: httpx.AsyncClient
     taken: list[bool] = field(default_factory=list[bool])
+    unread: int = 0
 
     async def post(self, board: str, **given: Any) -> httpx.Response:  # noqa: ANN401  # httpx's own
         return await self.client.post(f"{board}/scores", **_request(given))
@@ -56,20 +58,30 @@ async def serving(app: FastAPI, key: str) -> AsyncGenerator[Way]:
     settings: dict[str, Any] = {**UVICORN, "factory": False}
     server = uvicorn.Server(uvicorn.Config(app, **settings))
     express: Any = cast("Any", app).express
-    take: Any = express.take
+    take, take_like = express.take, express.take_like
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port: int = listener.getsockname()[1]
         running = asyncio.create_task(server.serve(sockets=[listener]))
         async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", headers=bearer(key)) as client:
             way = Way(port, client)
 
-            def noting(*given: Any) -> bool:  # noqa: ANN401  # as `take`
-                way.taken.append(take(*given))
-                return way.taken[-1]
+            def noting(*given: Any) -> Any:  # noqa: ANN401  # as `take`
+                express.take_like = take_like
+                admission = take(*given)
+                express.take_like = noting_like
+                way.taken.append(admission is not None)
+                return admission
 
-            express.take = noting
+            def noting_like(*given: Any) -> bool:  # noqa: ANN401  # as `take_like`
+                is_taken = take_like(*given)
+                if is_taken:  # else it is read, and `take` decides
+                    way.taken.append(True)
+                    way.unread += 1
+                return is_taken
+
+            express.take, express.take_like = noting, noting_like
             yield way
-            express.take = take
+            express.take, express.take_like = take, take_like
         server.should_exit = True
         await running
 
@@ -323,6 +335,103 @@ async def test_a_body_that_comes_later_is_waited_for_by_the_operation(
     talk.writing.write(body)
     assert (await talk.answer())[1]["member"] == "b"
     assert way.taken == [True]
+
+
+def scores(board: str, key: str, *members: str) -> list[bytes]:
+    """Requests whose heads are alike where the members are as long."""
+    return [raw(board, key, msgspec.json.encode({"member": member, "score": 7})) for member in members]
+
+
+async def test_a_head_that_was_read_is_not_read_again(way: Way, talk: Talk, board: str, admin_key: str):
+    await known(way, board)
+    requests = scores(board, admin_key, "a", "b", "cc", "dd", "e", "f")
+    ids: set[str] = set()
+    for request, member in zip(requests, ("a", "b", "cc", "dd", "e", "f"), strict=True):
+        talk.writing.write(request)
+        head, told = await talk.answer()
+        assert told["member"] == member
+        ids.add(head.partition("x-request-id: ")[2].partition("\r\n")[0])
+    assert (way.taken, way.unread, len(ids)) == ([True] * 6, 4, 6)
+
+
+async def test_a_known_head_with_a_bad_body_is_refused_by_the_operation_and_the_next_is_taken(
+    way: Way, talk: Talk, board: str, admin_key: str
+):
+    await known(way, board)
+    first, second = scores(board, admin_key, "a", "b")
+    talk.writing.write(first)
+    await talk.answer()
+    talk.writing.write(second.replace(b'"score":7', b'"score":x'))
+    head, problem = await talk.answer()
+    assert (head.split()[1], problem["type"]) == ("400", "/problems/malformed")
+    talk.writing.write(second)
+    assert (await talk.answer())[1]["member"] == "b"
+    assert (way.taken, way.unread) == ([True, False, True], 1)
+
+
+async def test_a_known_head_in_pieces_or_too_long_is_read(way: Way, talk: Talk, board: str, admin_key: str):
+    await known(way, board)
+    first, second, third, fourth = scores(board, admin_key, "a", "b", "c", "d")
+    talk.writing.write(first)
+    await talk.answer()
+    talk.writing.write(second + third[:40])
+    assert (await talk.answer())[1]["member"] == "b"
+    talk.writing.write(third[40:])
+    assert (await talk.answer())[1]["member"] == "c"
+    assert way.unread == 0
+    talk.writing.write(fourth)
+    assert (await talk.answer())[1]["member"] == "d"
+    assert way.unread == 1
+
+
+async def test_a_known_head_whose_key_was_revoked_is_refused(
+    way: Way, talk: Talk, client: httpx.AsyncClient, laurels: Laurels, board: str, project: str
+):
+    await known(way, board)
+    made, secret = await laurels.keys.create(project, ("submit",))
+    assert (await way.post(board, headers=bearer(secret))).status_code == 200
+    for request in scores(board, secret, "a", "b"):
+        talk.writing.write(request)
+        assert "200 ok" in (await talk.answer())[0]
+    assert way.unread == 1
+    assert (await client.delete(f"/v1/projects/{project}/keys/{made.id}")).is_success
+    talk.writing.write(scores(board, secret, "c")[0])
+    assert "401 unauthorized" in (await talk.answer())[0]
+    assert (await client.get(f"{board}/entries/c")).status_code == 404
+
+
+async def test_a_known_head_that_only_the_store_can_refuse_is_a_problem_and_the_next_is_read(
+    way: Way, talk: Talk, client: httpx.AsyncClient, boards: str, admin_key: str
+):
+    board = f"{boards}/limited"
+    assert (await client.put(board, json={"limits": {"max_change": 10}})).status_code == 201
+    await known(way, board)
+    bodies = [msgspec.json.encode({"member": "ada", "score": score}) for score in (10, 99, 11, 12)]
+    statuses: list[str] = []
+    for body in bodies:
+        talk.writing.write(raw(board, admin_key, body))
+        statuses.append((await talk.answer())[0].split()[1])
+    assert (statuses, way.taken, way.unread) == (["200", "422", "200", "200"], [True] * 4, 2)
+
+
+async def test_requests_of_one_head_sent_at_once_are_answered_in_their_order(
+    way: Way, talk: Talk, board: str, admin_key: str
+):
+    await known(way, board)
+    requests = scores(board, admin_key, *"abcdefgh")
+    for request in requests[:4]:  # in pieces of their own, while others are under way
+        talk.writing.write(request)
+        await asyncio.sleep(0)
+    talk.writing.write(b"".join(requests[4:]))
+    assert [(await talk.answer())[1]["member"] for _ in requests] == list("abcdefgh")
+
+
+async def test_a_client_of_many_heads_is_served_as_any(way: Way, talk: Talk, board: str, admin_key: str):
+    await known(way, board)
+    for length in (*range(1, 2 * MOST_HEADS), 1):
+        talk.writing.write(scores(board, admin_key, "x" * length)[0])
+        assert (await talk.answer())[1]["member"] == "x" * length
+    assert way.unread == 0
 
 
 async def test_requests_in_a_row_are_answered_in_their_order(

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import NullPool, create_engine, text
 
+from laurels.boards.shards import SpreadWindow
 from laurels.boards.submission import Submission
 from laurels.errors import InvalidInput, NotFound, StaleCursor
 from laurels.valkey import functions
@@ -455,6 +456,23 @@ class TestPages:
         yesterday = engine.page(board, slot="2025-10-23")
         assert yesterday.ends_at == page.starts_at
         assert yesterday.next_reset_at == page.ends_at
+
+    def test_an_answer_that_takes_past_midnight_speaks_of_one_moment(
+        self, engine: Laurels, new_board: NewBoard, clock: FixedClock, monkeypatch: pytest.MonkeyPatch
+    ):
+        board = new_board(windows=[{"period": "daily"}])
+        engine.submit(board, "ada", 1)
+        read = SpreadWindow.from_start
+
+        async def read_over_midnight(*given: Any) -> Any:  # noqa: ANN401  # as `from_start`
+            clock.advance(timedelta(days=1))
+            return await read(*given)
+
+        monkeypatch.setattr(SpreadWindow, "from_start", read_over_midnight)
+        page = engine.page(board)
+        assert (page.slot, page.total) == ("2025-10-24", 1)
+        assert page.next_reset_at == page.ends_at
+        assert engine.page(board).slot == "2025-10-25"
 
     @pytest.mark.parametrize("layout", LAYOUTS)
     def test_who_does_not_move_is_seen_once_while_others_do(

@@ -108,9 +108,8 @@ class Keyring:
             check()
         return await keys.find(digest, look_up)
 
-    def recall(self, secret: str) -> Holder | None:
-        """Who has this key, as far as that is remembered and holds: without a wait."""
-        digest = digest_of(secret)
+    def recall(self, digest: bytes) -> Holder | None:
+        """Who has the key of this digest, as far as that is remembered and holds: without a wait."""
         if compare_digest(digest, self._bootstrap):
             return BOOTSTRAPPER
         return self._remembered()[0].recall(digest)
@@ -176,7 +175,7 @@ async def _holder_of(request: Request) -> Holder:
         if scheme.lower() != "bearer" or not secret.strip():
             raise Unauthorized("send `Authorization: Bearer KEY`")
         keyring: Keyring = request.app.state.keyring
-        holder = keyring.recall(secret) or await holder_with(request, secret.strip())
+        holder = keyring.recall(digest_of(secret)) or await holder_with(request, secret.strip())
     limiter: Limiter = request.app.state.limiter
     if limiter.limits(holder):
         await limiter.count(request, holder)

@@ -21,6 +21,8 @@ from laurels.logs import REQUEST
 from laurels.metrics import count_request
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 REQUEST_ID: Final = re.compile(rb"[!-~]{1,128}")
@@ -51,7 +53,7 @@ class Envelope:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request_id = request_id_of(scope)
+        request_id = given_request_id(scope["headers"]) or made_request_id()
         method: str = scope["method"]
         scope = {
             **scope,
@@ -96,11 +98,15 @@ def _headers(
     return headers
 
 
-def request_id_of(scope: Scope) -> str:
-    """The client's own, if it is fit to be repeated and logged."""
-    for name, value in scope["headers"]:
+def given_request_id(headers: Iterable[tuple[bytes, bytes]]) -> str:
+    """The client's own, if it is fit to be repeated and logged; else ""."""
+    for name, value in headers:
         if name == b"x-request-id" and REQUEST_ID.fullmatch(value):
             return value.decode("ascii")
+    return ""
+
+
+def made_request_id() -> str:
     return f"{_PROCESS}{next(_numbers):012x}"
 
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from laurels.boards.rolling import Rolling
     from laurels.boards.windows import Slot
     from laurels.clock import Clock
+    from laurels.moments import Moment
     from laurels.valkey.client import Valkey
     from laurels.valkey.messages import PageReply
 
@@ -81,6 +82,7 @@ class Stretch:
 class _View:
     """A window that was asked for, found."""
 
+    now: Moment
     board: Board
     pane: Pane
     slot: Slot
@@ -259,7 +261,7 @@ class Reader:
             await self._rolling.ensure(board, pane, slot)
             self._rolling.prepare(board, now)
         address = Address(pane.label, slot.text, cut)
-        return _View(board, pane, slot, address, SpreadWindow(self._valkey, board, address))
+        return _View(now, board, pane, slot, address, SpreadWindow(self._valkey, board, address))
 
     async def _page_of(self, view: _View, reply: PageReply, start: Start, *, change: bool) -> Page:
         entries = _entries(view.board, reply)
@@ -282,7 +284,7 @@ class Reader:
             slot=view.slot.text,
             starts_at=view.slot.starts_at,
             ends_at=view.slot.ends_at,
-            next_reset_at=view.pane.calendar.at(self._clock()).ends_at,
+            next_reset_at=view.pane.calendar.at(view.now).ends_at,
             total=reply.total,
             entries=entries,
             next=ahead,

@@ -1,13 +1,13 @@
 """HTTP as uvicorn speaks it, with two differences.
 
-A request that came in one piece may be taken by the app's express way in, before ASGI begins. And what is not
-HTTP is a problem too (RFC 9457).
+A request that came in one piece may be taken by the app's express way in, before ASGI begins; after that, one
+that begins with the same bytes need not even be parsed. And what is not HTTP is a problem too (RFC 9457).
 """
 
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 from uuid import uuid4
 
 import msgspec
@@ -18,7 +18,21 @@ from laurels.api.problems import MEDIA_TYPE, Malformed, Problem, type_of
 if TYPE_CHECKING:
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
-    from laurels.api.express import Express
+    from laurels.api.express import Admission, Express
+
+
+# A client's requests differ in the length of their bodies, if in anything.
+MOST_HEADS: Final = 16
+_END: Final = b"\r\n\r\n"
+
+
+class _Taken(NamedTuple):
+    """A request that the express way took: what its like is taken with, and answered by."""
+
+    admission: Admission
+    cycle: Any
+    length: int
+    """Of the body, as the head says it."""
 
 
 class Protocol(HttpToolsProtocol):
@@ -26,11 +40,18 @@ class Protocol(HttpToolsProtocol):
         super().__init__(*given, **named)
         self._app: Any = cast("Any", self.app)  # pyright: ignore[reportUnknownMemberType]
         self._express: Express | None = getattr(self._app, "express", None)
+        self._received = b""
+        """What is being read, where a request began with it."""
         self._is_receiving = False
         self._held: Any = None
         """The cycle of a request whose body may be in what is being received."""
+        self._heads: dict[bytes, _Taken] = {}
+        """What the requests of this connection began with, byte for byte, that were taken."""
 
     def data_received(self, data: bytes) -> None:
+        if self._heads and self._is_taken_unread(data):
+            return
+        self._received = data if self._is_between_requests() else b""
         self._is_receiving = True
         super().data_received(data)
         self._is_receiving = False
@@ -42,11 +63,45 @@ class Protocol(HttpToolsProtocol):
         held = self._held
         if held is None or self._express is None:
             return
-        fail: Any = partial(super()._start_asgi_task, held)
-        if self._express.take(held.scope, held.body, partial(self._answer, held), fail):
+        admission = self._express.take(
+            held.scope, held.body, partial(self._answer, held), partial(self._fail, held)
+        )
+        if admission:
             self._held = None
+            self._remember(_Taken(admission, held, len(held.body)))
         else:
             self._start_held()
+
+    def _is_between_requests(self) -> bool:
+        """Whether nothing of the next request has been read: uvicorn begins it with a scope of its own."""
+        return self.cycle is None or (not self.cycle.more_body and self.scope is self.cycle.scope)  # pyright: ignore[reportUnnecessaryComparison]  # None before the first request
+
+    def _remember(self, taken: _Taken) -> None:
+        """If it came alone: then all before its body is its head."""
+        head = self._received[: -taken.length]
+        if head.endswith(_END) and head.count(_END) == 1:
+            if len(self._heads) >= MOST_HEADS:
+                self._heads.clear()
+            self._heads[head] = taken
+
+    def _is_taken_unread(self, data: bytes) -> bool:
+        """Takes a request whose head says what another's did; whether it did."""
+        start = data.find(_END) + len(_END)
+        taken = self._heads.get(data[:start])
+        if taken is None or self._express is None or len(data) - start != taken.length:
+            return False
+        if not (self.cycle.response_complete and self._is_between_requests()):
+            return False
+        cycle, before = taken.cycle, self.cycle
+        cycle.response_started = cycle.response_complete = False
+        self.cycle, self.scope = cycle, cycle.scope
+        answer, fail = partial(self._answer, cycle), partial(self._fail, cycle)
+        if self._express.take_like(taken.admission, cycle.scope, data[start:], answer, fail):
+            self._unset_keepalive_if_required()
+            return True
+        cycle.response_started = cycle.response_complete = True
+        self.cycle, self.scope = before, before.scope
+        return False
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:  # noqa: ANN401  # uvicorn's own kind of app
         if self._is_receiving and self._express and app is self._app:
@@ -57,6 +112,10 @@ class Protocol(HttpToolsProtocol):
     def _start_held(self) -> None:
         held, self._held = self._held, None
         super()._start_asgi_task(held, self._app)
+
+    def _fail(self, cycle: RequestResponseCycle, app: Any) -> None:  # noqa: ANN401  # as above
+        self._heads.clear()  # a cycle that speaks ASGI is of no use to the next request
+        super()._start_asgi_task(cycle, app)
 
     def _answer(self, cycle: RequestResponseCycle, headers: bytes, body: bytes) -> None:
         if cycle.disconnected:
