@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 CONNECTIONS = 32
 SECONDS = 3.0
-TURNS = 5
+TURNS = 7
 LINES = 50_000
 KEY = "bench-key-of-the-service"
 BOARD = "/v1/projects/bench/boards/four"
@@ -88,7 +88,9 @@ def measure_submits(server: str, urls: Endpoints, members: int) -> bool:
     )
     good = True
     for name, target in (("bare", OF_BARE), ("plain", OF_PLAIN), ("laurels", 0.0)):
-        ratio = rates["laurels"] / rates[name]
+        ratio = statistics.median(
+            ours.rate / theirs.rate for ours, theirs in zip(seen["laurels"], seen[name], strict=True)
+        )
         is_judged = target and server == OURS
         good = good and (ratio >= target or not is_judged)
         judged = (f"≥ {target:g}", verdict(holds=ratio >= target)) if is_judged else ("", "")

@@ -16,7 +16,9 @@ import uvicorn
 from player_tokens import bearer, signed, token
 
 from laurels.api.app import create_app
+from laurels.api.envelope import CLIENT_LEFT
 from laurels.archive.project_secrets import NewSecret
+from laurels.cli import protocol
 from laurels.cli.protocol import MOST_HEADS
 from laurels.cli.serve import UVICORN
 from laurels.laurels import Laurels
@@ -38,12 +40,12 @@ OWN = ("date", "x-request-id", "content-length")
 
 @dataclass
 class Way:
-    """A server with the express way in, and what was taken by it; how often without reading the head."""
+    """A server with the express way in, what was taken by it, and how many heads were read for that."""
 
     port: int
     client: httpx.AsyncClient
     taken: list[bool] = field(default_factory=list[bool])
-    unread: int = 0
+    read: int = 0
 
     async def post(self, board: str, **given: Any) -> httpx.Response:  # noqa: ANN401  # httpx's own
         return await self.client.post(f"{board}/scores", **_request(given))
@@ -58,30 +60,28 @@ async def serving(app: FastAPI, key: str) -> AsyncGenerator[Way]:
     settings: dict[str, Any] = {**UVICORN, "factory": False}
     server = uvicorn.Server(uvicorn.Config(app, **settings))
     express: Any = cast("Any", app).express
-    take, take_like = express.take, express.take_like
+    take, admission = express.take, express.admission
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port: int = listener.getsockname()[1]
         running = asyncio.create_task(server.serve(sockets=[listener]))
         async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", headers=bearer(key)) as client:
             way = Way(port, client)
 
-            def noting(*given: Any) -> Any:  # noqa: ANN401  # as `take`
-                express.take_like = take_like
-                admission = take(*given)
-                express.take_like = noting_like
-                way.taken.append(admission is not None)
-                return admission
+            def noting(*given: Any) -> bool:  # noqa: ANN401  # as `take`
+                way.taken.append(take(*given))
+                return way.taken[-1]
 
-            def noting_like(*given: Any) -> bool:  # noqa: ANN401  # as `take_like`
-                is_taken = take_like(*given)
-                if is_taken:  # else it is read, and `take` decides
-                    way.taken.append(True)
-                    way.unread += 1
-                return is_taken
+            def noting_admission(scope: Any) -> Any:  # noqa: ANN401  # as `admission`
+                admitted = admission(scope)
+                if admitted is None:
+                    way.taken.append(False)
+                else:
+                    way.read += 1
+                return admitted
 
-            express.take, express.take_like = noting, noting_like
+            express.take, express.admission = noting, noting_admission
             yield way
-            express.take, express.take_like = take, take_like
+            express.take, express.admission = take, admission
         server.should_exit = True
         await running
 
@@ -94,9 +94,13 @@ async def way(app: FastAPI, admin_key: str, client: httpx.AsyncClient) -> AsyncG
 
 
 async def known(way: Way, board: str) -> str:
-    """The board, once the process remembers it, the key, and the project's secrets."""
-    assert (await way.post(board, json={"member": "first", "score": 1})).status_code == 200
+    """The board, once the process remembers it, the key, and the project's secrets: it does as soon as it
+    hears what is withdrawn.
+    """
+    while not any(way.taken):
+        assert (await way.post(board, json={"member": "first", "score": 1})).status_code == 200
     way.taken.clear()
+    way.read = 0
     return board
 
 
@@ -322,9 +326,17 @@ async def talk(way: Way) -> AsyncGenerator[Talk]:
     writing.close()
 
 
-async def test_a_body_that_comes_later_is_waited_for_by_the_operation(
-    way: Way, talk: Talk, board: str, admin_key: str
+@pytest.mark.parametrize(("held", "taken"), [(60.0, [True, True]), (0.0, [True])])
+async def test_a_body_right_behind_its_head_is_taken_and_a_later_one_waited_for_by_the_operation(
+    way: Way,
+    talk: Talk,
+    board: str,
+    admin_key: str,
+    monkeypatch: pytest.MonkeyPatch,
+    held: float,
+    taken: list[bool],
 ):
+    monkeypatch.setattr(protocol, "HOLD_SECONDS", held)
     await known(way, board)
     first, second = (
         raw(board, admin_key, msgspec.json.encode({"member": member, "score": 1})) for member in "ab"
@@ -334,7 +346,21 @@ async def test_a_body_that_comes_later_is_waited_for_by_the_operation(
     assert (await talk.answer())[1]["member"] == "a"  # so the head of the second is there as well
     talk.writing.write(body)
     assert (await talk.answer())[1]["member"] == "b"
-    assert way.taken == [True]
+    assert way.taken == taken
+
+
+async def test_whoever_leaves_behind_a_head_is_told_of_as_any_that_left(
+    way: Way, talk: Talk, board: str, admin_key: str, logged: Logged, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(protocol, "HOLD_SECONDS", 60.0)
+    await known(way, board)
+    talk.writing.write(raw(board, admin_key, b"{}")[:-2])
+    while way.read == 0:  # noqa: ASYNC110  # of another task, which has no event for it
+        await asyncio.sleep(0)
+    talk.writing.transport.abort()
+    while not any(line.get("status") == CLIENT_LEFT for line in logged):  # noqa: ASYNC110  # as above
+        await asyncio.sleep(0)
+    assert way.taken == []
 
 
 def scores(board: str, key: str, *members: str) -> list[bytes]:
@@ -351,7 +377,7 @@ async def test_a_head_that_was_read_is_not_read_again(way: Way, talk: Talk, boar
         head, told = await talk.answer()
         assert told["member"] == member
         ids.add(head.partition("x-request-id: ")[2].partition("\r\n")[0])
-    assert (way.taken, way.unread, len(ids)) == ([True] * 6, 4, 6)
+    assert (way.taken, way.read, len(ids)) == ([True] * 6, 2, 6)
 
 
 async def test_a_known_head_with_a_bad_body_is_refused_by_the_operation_and_the_next_is_taken(
@@ -366,7 +392,7 @@ async def test_a_known_head_with_a_bad_body_is_refused_by_the_operation_and_the_
     assert (head.split()[1], problem["type"]) == ("400", "/problems/malformed")
     talk.writing.write(second)
     assert (await talk.answer())[1]["member"] == "b"
-    assert (way.taken, way.unread) == ([True, False, True], 1)
+    assert (way.taken, way.read) == ([True, False, False, True], 2)
 
 
 async def test_a_known_head_in_pieces_or_too_long_is_read(way: Way, talk: Talk, board: str, admin_key: str):
@@ -378,10 +404,10 @@ async def test_a_known_head_in_pieces_or_too_long_is_read(way: Way, talk: Talk, 
     assert (await talk.answer())[1]["member"] == "b"
     talk.writing.write(third[40:])
     assert (await talk.answer())[1]["member"] == "c"
-    assert way.unread == 0
+    assert way.read == 3
     talk.writing.write(fourth)
     assert (await talk.answer())[1]["member"] == "d"
-    assert way.unread == 1
+    assert way.read == 3
 
 
 async def test_a_known_head_whose_key_was_revoked_is_refused(
@@ -390,10 +416,11 @@ async def test_a_known_head_whose_key_was_revoked_is_refused(
     await known(way, board)
     made, secret = await laurels.keys.create(project, ("submit",))
     assert (await way.post(board, headers=bearer(secret))).status_code == 200
+    before = way.read
     for request in scores(board, secret, "a", "b"):
         talk.writing.write(request)
         assert "200 ok" in (await talk.answer())[0]
-    assert way.unread == 1
+    assert way.read == before + 1
     assert (await client.delete(f"/v1/projects/{project}/keys/{made.id}")).is_success
     talk.writing.write(scores(board, secret, "c")[0])
     assert "401 unauthorized" in (await talk.answer())[0]
@@ -411,7 +438,7 @@ async def test_a_known_head_that_only_the_store_can_refuse_is_a_problem_and_the_
     for body in bodies:
         talk.writing.write(raw(board, admin_key, body))
         statuses.append((await talk.answer())[0].split()[1])
-    assert (statuses, way.taken, way.unread) == (["200", "422", "200", "200"], [True] * 4, 2)
+    assert (statuses, way.taken, way.read) == (["200", "422", "200", "200"], [True] * 4, 2)
 
 
 async def test_requests_of_one_head_sent_at_once_are_answered_in_their_order(
@@ -431,7 +458,7 @@ async def test_a_client_of_many_heads_is_served_as_any(way: Way, talk: Talk, boa
     for length in (*range(1, 2 * MOST_HEADS), 1):
         talk.writing.write(scores(board, admin_key, "x" * length)[0])
         assert (await talk.answer())[1]["member"] == "x" * length
-    assert way.unread == 0
+    assert way.read == 2 * MOST_HEADS
 
 
 async def test_requests_in_a_row_are_answered_in_their_order(

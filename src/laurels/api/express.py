@@ -75,23 +75,27 @@ class Express:
         self._elsewhere = MEANINGFUL | {name.lower().encode() for name in documented}
         self._boards: dict[bytes, tuple[str, str]] = {}
 
-    def take(
-        self,
-        scope: Scope,
-        body: bytes | bytearray,
-        answer: Callable[[bytes, bytes], None],
-        fail: Callable[[ASGIApp], None],
-    ) -> Admission | None:
-        """None: it is not taken. Else what requests of the same head are taken with, and one of the two is
-        called, once: `answer` with the lines of the headers and the body of a 200, or `fail` with an app that
-        tells what went wrong.
-        """
-        admission = self._admission(scope)
-        if admission and self.take_like(admission, scope, body, answer, fail):
-            return admission
-        return None
+    def admission(self, scope: Scope) -> Admission | None:
+        """Of a request whose head has come; None: it is left to the operation."""
+        if scope["method"] != "POST" or scope["query_string"]:
+            return None
+        asked, headers = self._asked(scope["raw_path"]), scope["headers"]
+        if asked is None:
+            return None
+        authorization = content_type = b""
+        for name, value in headers:
+            if name == b"authorization" and not authorization:
+                authorization = value
+            elif name == b"content-type" and not content_type:
+                content_type = value
+            elif name in self._elsewhere:
+                return None
+        if content_type != _JSON or not authorization.startswith(_BEARER):
+            return None
+        key = digest_of(authorization[len(_BEARER) :].decode("latin-1"))
+        return Admission(*asked, key, given_request_id(headers))
 
-    def take_like(
+    def take(
         self,
         admission: Admission,
         scope: Scope,
@@ -99,7 +103,9 @@ class Express:
         answer: Callable[[bytes, bytes], None],
         fail: Callable[[ASGIApp], None],
     ) -> bool:
-        """The same for a request whose head said this; whether it is taken."""
+        """Whether it is taken. Then one of the two is called, once: `answer` with the lines of the headers
+        and the body of a 200, or `fail` with an app that tells what went wrong.
+        """
         started = time.perf_counter()
         definition = self._laurels.remembered(admission.board)
         if definition is None or not self._admits(admission):
@@ -126,23 +132,6 @@ class Express:
             REQUEST.reset(about)
 
         return self._laurels.send_soon(admission.board, given, tell)
-
-    def _admission(self, scope: Scope) -> Admission | None:
-        if scope["method"] != "POST" or scope["query_string"]:
-            return None
-        asked, headers = self._asked(scope["raw_path"]), scope["headers"]
-        authorization = content_type = b""
-        for name, value in headers:
-            if name == b"authorization" and not authorization:
-                authorization = value
-            elif name == b"content-type" and not content_type:
-                content_type = value
-            elif name in self._elsewhere:
-                return None
-        if asked is None or content_type != _JSON or not authorization.startswith(_BEARER):
-            return None
-        key = digest_of(authorization[len(_BEARER) :].decode("latin-1"))
-        return Admission(*asked, key, given_request_id(headers))
 
     def _asked(self, path: bytes) -> tuple[str, str] | None:
         """The project, and the board with it, in a path that has nothing to decode."""

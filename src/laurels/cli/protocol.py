@@ -1,7 +1,7 @@
 """HTTP as uvicorn speaks it, with two differences.
 
-A request that came in one piece may be taken by the app's express way in, before ASGI begins; after that, one
-that begins with the same bytes need not even be parsed. And what is not HTTP is a problem too (RFC 9457).
+A request may be taken by the app's express way in, before ASGI begins; after that, one that begins with the
+same bytes need not even be parsed. And what is not HTTP is a problem too (RFC 9457).
 """
 
 from __future__ import annotations
@@ -16,14 +16,27 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from laurels.api.problems import MEDIA_TYPE, Malformed, Problem, type_of
 
 if TYPE_CHECKING:
+    from asyncio import TimerHandle
+
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
     from laurels.api.express import Admission, Express
 
 
+# How long a body may be on its way before the app itself waits for it, and no longer than it does for any.
+# Many clients send it in a piece of its own, right behind the head.
+HOLD_SECONDS: Final = 0.05
 # A client's requests differ in the length of their bodies, if in anything.
 MOST_HEADS: Final = 16
 _END: Final = b"\r\n\r\n"
+
+
+class _Held(NamedTuple):
+    """A request whose head has come."""
+
+    admission: Admission
+    cycle: Any
+    timer: TimerHandle
 
 
 class _Taken(NamedTuple):
@@ -42,9 +55,8 @@ class Protocol(HttpToolsProtocol):
         self._express: Express | None = getattr(self._app, "express", None)
         self._received = b""
         """What is being read, where a request began with it."""
-        self._is_receiving = False
-        self._held: Any = None
-        """The cycle of a request whose body may be in what is being received."""
+        self._held: _Held | None = None
+        """A request that the express way may take, once its body is there."""
         self._heads: dict[bytes, _Taken] = {}
         """What the requests of this connection began with, byte for byte, that were taken."""
 
@@ -52,25 +64,44 @@ class Protocol(HttpToolsProtocol):
         if self._heads and self._is_taken_unread(data):
             return
         self._received = data if self._is_between_requests() else b""
-        self._is_receiving = True
         super().data_received(data)
-        self._is_receiving = False
-        if self._held:  # the rest is still to come: the app waits for it, but not for ever
-            self._start_held()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._start_held()
 
     def on_message_complete(self) -> None:
         super().on_message_complete()
         held = self._held
-        if held is None or self._express is None:
+        if held is None:
             return
-        admission = self._express.take(
-            held.scope, held.body, partial(self._answer, held), partial(self._fail, held)
-        )
-        if admission:
+        cycle = held.cycle
+        if self._take(held.admission, cycle, cycle.body):
+            held.timer.cancel()
             self._held = None
-            self._remember(_Taken(admission, held, len(held.body)))
+            self._remember(_Taken(held.admission, cycle, len(cycle.body)))
         else:
             self._start_held()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:  # noqa: ANN401  # uvicorn's own kind of app
+        if self._express and app is self._app and cycle is self.cycle and cycle.more_body:
+            admission = self._express.admission(cast("Any", cycle.scope))
+            if admission:
+                timer = self.loop.call_later(HOLD_SECONDS, self._start_held)
+                self._held = _Held(admission, cycle, timer)
+                return
+        super()._start_asgi_task(cycle, app)
+
+    def _start_held(self) -> None:
+        held, self._held = self._held, None
+        if held:
+            held.timer.cancel()
+            super()._start_asgi_task(held.cycle, self._app)
+
+    def _take(self, admission: Admission, cycle: Any, body: bytes | bytearray) -> bool:  # noqa: ANN401  # of uvicorn, or as if
+        answer, fail = partial(self._answer, cycle), partial(self._fail, cycle)
+        express = cast("Express", self._express)
+        return express.take(admission, cycle.scope, body, answer, fail)
 
     def _is_between_requests(self) -> bool:
         """Whether nothing of the next request has been read: uvicorn begins it with a scope of its own."""
@@ -88,30 +119,19 @@ class Protocol(HttpToolsProtocol):
         """Takes a request whose head says what another's did; whether it did."""
         start = data.find(_END) + len(_END)
         taken = self._heads.get(data[:start])
-        if taken is None or self._express is None or len(data) - start != taken.length:
+        if taken is None or len(data) - start != taken.length:
             return False
         if not (self.cycle.response_complete and self._is_between_requests()):
             return False
         cycle, before = taken.cycle, self.cycle
         cycle.response_started = cycle.response_complete = False
         self.cycle, self.scope = cycle, cycle.scope
-        answer, fail = partial(self._answer, cycle), partial(self._fail, cycle)
-        if self._express.take_like(taken.admission, cycle.scope, data[start:], answer, fail):
+        if self._take(taken.admission, cycle, data[start:]):
             self._unset_keepalive_if_required()
             return True
         cycle.response_started = cycle.response_complete = True
         self.cycle, self.scope = before, before.scope
         return False
-
-    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:  # noqa: ANN401  # uvicorn's own kind of app
-        if self._is_receiving and self._express and app is self._app:
-            self._held = cycle
-        else:
-            super()._start_asgi_task(cycle, app)
-
-    def _start_held(self) -> None:
-        held, self._held = self._held, None
-        super()._start_asgi_task(held, self._app)
 
     def _fail(self, cycle: RequestResponseCycle, app: Any) -> None:  # noqa: ANN401  # as above
         self._heads.clear()  # a cycle that speaks ASGI is of no use to the next request
