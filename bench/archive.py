@@ -40,7 +40,7 @@ async def run(members: int) -> bool:
             await place.laurels.define("bench/archive", definition)
             await place.fill("bench/archive", members)
             place.clock.advance(timedelta(days=1))
-            watch = Watch(place.raw)
+            watch = Watch(place.raw, members)
             watch.start()
             began = time.perf_counter()
             taken = await place.laurels.archivist.take_due(None)

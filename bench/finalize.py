@@ -53,7 +53,7 @@ async def run(members: int) -> bool:
             "finalized": finalize,
             "finalized again": finalize,
         }
-        watch = Watch(place.raw)
+        watch = Watch(place.raw, members)
         for name, do in work.items():
             watch.start()
             began = time.perf_counter()

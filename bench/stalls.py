@@ -1,12 +1,13 @@
 """The longest that any command of ours holds Valkey at a million members: SLOWLOG over everything we do.
 
-A machine that others share takes its processor away now and then, and a command that is under way then looks
-long. So a control runs beside the work: a loop in Valkey that touches no data. How often *it* is over the
-limit, for each second that it runs, is the machine's doing; ours must not be over more often than that.
+A machine that others share takes its processor away now and then, and its memory is slow for a while: a
+command that is under way then looks long, whoever's it is. So a control runs beside the work: plain `ZADD`s
+to a sorted set of its own, which grows with the board. How often *it* is over the limit, for each second that
+it runs, is the doing of the machine and of Valkey itself; ours must not be over more often than that.
 
 The control is as long as the mean call that it stands beside, up to 3 ms of processor time, which nobody can
-take away, and Python is as busy while it runs. Both matter: on two cores that others used too, a loop of 4 ms
-was over the limit 3.5 times a second, one of 1.7 ms 0.8 times, and the first 11.7 beside a busy process.
+take away, and Python is as busy while it runs. Both matter: on two cores that others used too, a mere loop of
+4 ms was over the limit 3.5 times a second, one of 1.7 ms 0.8 times, and the first 11.7 beside a busy process.
 
 Windows that expire or are dropped are freed by a thread of Valkey's own. What that does to other calls is
 seen while it lasts: a board beside them takes batches until everything is freed. It depends on the allocator
@@ -19,6 +20,7 @@ import random
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from bench.ground import FOUR_WINDOWS, Ground, console, ground, member, table, verdict
@@ -41,12 +43,26 @@ BOARDS = {
     "rolling": {"windows": [{"period": "rolling", "days": 30}], "aggregate": "sum"},
 }
 OTHER = "bench/other"
-CONTROL = "local sum = 0 for i = 1, tonumber(ARGV[1]) do sum = sum + i end return sum"
+CONTROL_KEY = "control"
+# ARGV: a seed, how many members there are to choose from, how many entries are written.
+CONTROL = """
+math.randomseed(tonumber(ARGV[1]))
+local members, left = tonumber(ARGV[2]), tonumber(ARGV[3])
+while left > 0 do
+  local entries = {}
+  for i = 1, math.min(left, 500) do
+    entries[2 * i - 1] = math.random(0, 999999)
+    entries[2 * i] = string.format('m%07d', math.random(0, members - 1))
+  end
+  server.call('ZADD', KEYS[1], unpack(entries))
+  left = left - 500
+end
+"""
 CONTROL_SHARE = 0.5
 # In seconds: where our calls are longer, they shall not be excused by a control that is as long.
 LONGEST_CONTROL = 0.003
-# What the control's speed is measured with: some milliseconds a call.
-MANY_TURNS = 400_000
+# What the control's speed is measured with first: some milliseconds a call.
+MANY_ENTRIES = 2_000
 # How much more often than the control: what chance alone may do to counts as small as these.
 CHANCE = 2.0
 
@@ -80,12 +96,15 @@ class Held:
 class Watch:
     """Looks at what Valkey did between two moments."""
 
-    def __init__(self, raw: Any) -> None:  # noqa: ANN401  # redis-py types its client only in part
+    def __init__(self, raw: Any, members: int) -> None:  # noqa: ANN401  # redis-py types its client only in part
+        """`members`: that the control's sorted set comes to have."""
         self._raw = raw
+        self._members = members
+        self._seeds = count()
         raw.config_set("slowlog-max-len", 100_000)
         raw.config_set("slowlog-log-slower-than", int(LIMIT * 1e6))
         raw.config_set("latency-tracking", "no")
-        self._turns_a_second = self._measure_turns()
+        self._entries_a_second = self._measure_entries()
 
     def start(self) -> None:
         self._raw.slowlog_reset()
@@ -118,23 +137,33 @@ class Watch:
     def control(self, like: Held, seconds: float) -> Held:
         """The control for so long: calls like the mean of these, and Python as busy as it was beside them."""
         calls = max(like.commands, 1)
-        turns = max(1, int(self._turns_a_second * min(like.cpu / calls, LONGEST_CONTROL)))
+        entries = max(1, int(self._entries_a_second * min(like.cpu / calls, LONGEST_CONTROL)))
         connection = self._raw.connection_pool.get_connection()
         self.start()
         until = time.perf_counter() + seconds
         while time.perf_counter() < until:
-            connection.send_command("EVAL", CONTROL, 0, turns)
+            connection.send_command(
+                "EVAL", CONTROL, 1, CONTROL_KEY, next(self._seeds), self._members, entries
+            )
             be_busy(like.client_cpu / calls)
             connection.read_response()
         held = self.stop()
         self._raw.connection_pool.release(connection)
+        if held.cpu:  # the larger the set, the longer it takes
+            self._entries_a_second = entries * held.commands / held.cpu
         return held
 
-    def _measure_turns(self) -> float:
+    def begin_anew(self) -> None:
+        """The control's set is empty again, as a new board is."""
+        self._raw.unlink(CONTROL_KEY)
+        while self._raw.info("memory")["lazyfree_pending_objects"]:
+            pass
+
+    def _measure_entries(self) -> float:
         before = self._processor_time()
         for _ in range(50):
-            self._raw.eval(CONTROL, 0, MANY_TURNS)
-        return 50 * MANY_TURNS / (self._processor_time() - before)
+            self._raw.eval(CONTROL, 1, CONTROL_KEY, next(self._seeds), self._members, MANY_ENTRIES)
+        return 50 * MANY_ENTRIES / (self._processor_time() - before)
 
     def _processor_time(self) -> float:
         told = self._raw.info("cpu")
@@ -148,11 +177,12 @@ async def run(members: int) -> bool:
     )  # fmt: skip
     ours, control = Held(), Held()
     async with ground(datetime(2025, 10, 24, 12, tzinfo=UTC)) as here:
-        watch = Watch(here.raw)
+        watch = Watch(here.raw, members)
         await here.laurels.define(OTHER, {"windows": FOUR_WINDOWS})
         for name, definition in BOARDS.items():
             board = f"bench/{name}"
             await here.laurels.define(board, definition)
+            watch.begin_anew()
             for what, steps in work(here, board, members).items():
                 held = Held()
                 for step in steps:

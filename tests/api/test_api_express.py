@@ -19,7 +19,7 @@ from laurels.api.app import create_app
 from laurels.api.envelope import CLIENT_LEFT
 from laurels.archive.project_secrets import NewSecret
 from laurels.cli import protocol
-from laurels.cli.protocol import MOST_HEADS
+from laurels.cli.protocol import HEAD_BYTES, MOST_HEADS
 from laurels.cli.serve import UVICORN
 from laurels.laurels import Laurels
 
@@ -459,6 +459,16 @@ async def test_a_client_of_many_heads_is_served_as_any(way: Way, talk: Talk, boa
         talk.writing.write(scores(board, admin_key, "x" * length)[0])
         assert (await talk.answer())[1]["member"] == "x" * length
     assert way.read == 2 * MOST_HEADS
+
+
+async def test_a_head_that_is_long_is_read_each_time(way: Way, talk: Talk, board: str, admin_key: str):
+    await known(way, board)
+    for _ in range(2):
+        talk.writing.write(
+            raw(board, admin_key, msgspec.json.encode(SCORE), "1.1", f"X-Long: {'x' * HEAD_BYTES}")
+        )
+        assert (await talk.answer())[1]["member"] == "ada"
+    assert (way.taken, way.read) == ([True, True], 2)
 
 
 async def test_requests_in_a_row_are_answered_in_their_order(

@@ -49,8 +49,8 @@ log = structlog.get_logger()
 # What a call may cost, so that it does not hold Valkey for 10 ms even where the machine takes a turn from it
 # (bench/stalls.py), and so that the next call is laid out while it runs. Writing an entry costs 1; where it
 # must be read first 2; in the exact layout 4; and four times that where distinct scores are counted.
-# Whichever it is, that takes 1.5 to 5 ms of processor at a million members.
-COST_A_CALL: Final = 500
+# Whichever it is, that takes 1 to 4 ms of processor at a million members.
+COST_A_CALL: Final = 400
 COST_OF_READING: Final = 2
 COST_OF_EXACTNESS: Final = 4
 COST_OF_COUNTING: Final = 4

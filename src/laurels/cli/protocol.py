@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 # How long a body may be on its way before the app itself waits for it, and no longer than it does for any.
 # Many clients send it in a piece of its own, right behind the head.
 HOLD_SECONDS: Final = 0.05
-# A client's requests differ in the length of their bodies, if in anything.
+# What a connection remembers: a client's requests differ in the length of their bodies, if in anything.
 MOST_HEADS: Final = 16
+HEAD_BYTES: Final = 4096
 _END: Final = b"\r\n\r\n"
 
 
@@ -110,7 +111,7 @@ class Protocol(HttpToolsProtocol):
     def _remember(self, taken: _Taken) -> None:
         """If it came alone: then all before its body is its head."""
         head = self._received[: -taken.length]
-        if head.endswith(_END) and head.count(_END) == 1:
+        if head.endswith(_END) and head.count(_END) == 1 and len(head) <= HEAD_BYTES:
             if len(self._heads) >= MOST_HEADS:
                 self._heads.clear()
             self._heads[head] = taken

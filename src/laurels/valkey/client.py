@@ -46,8 +46,6 @@ ANSWER_SECONDS = 30
 CONNECTIONS = 100
 # Reads that block wait for something else: each for its board.
 MOST_BLOCKING = 5_000
-# They end by themselves within seconds: an answer that has not come by then was lost, and is asked for again.
-BLOCKING_SECONDS = 10
 # How long the disk and the replicas may take, each.
 WAIT_SECONDS = 5
 # How long a channel may be silent before we ask whether it is still there, and then wait for the answer.
@@ -108,15 +106,12 @@ async def _converse(connection: Any, commands: Sequence[tuple[Value, ...]]) -> l
 class Valkey:
     """A pool of connections. Nothing is sent twice behind the caller's back: a score could count twice."""
 
-    def __init__(
-        self, url: str, *, replicas: int = 1, connections: int = CONNECTIONS, patience: float = ANSWER_SECONDS
-    ) -> None:
+    def __init__(self, url: str, *, replicas: int = 1, connections: int = CONNECTIONS) -> None:
         """`replicas`: how many must have what is written `replicated`. `connections`: how many commands are
-        under way at once; the next wait for one of them to end. `patience`: seconds that an answer may take.
+        under way at once; the next wait for one of them to end.
         """
         self._url = url
         self._replicas = replicas
-        self._patience = patience
         self.is_cluster = url.startswith(("redis+cluster://", "rediss+cluster://"))
         self._turns = asyncio.Semaphore(connections)
         address = url.replace("+cluster://", "://", 1)
@@ -143,7 +138,7 @@ class Valkey:
     async def command(self, *words: Value) -> Reply:
         """A command that reads, or whose repetition changes nothing."""
         with _translated(writing=False):
-            async with asyncio.timeout(self._patience), self._turns:
+            async with asyncio.timeout(ANSWER_SECONDS), self._turns:
                 return await self._client.execute_command(*words)
 
     async def commands(self, commands: Sequence[tuple[Value, ...]]) -> list[Reply]:
@@ -153,7 +148,7 @@ class Valkey:
         if not commands:
             return []
         with _translated(writing=False):
-            async with asyncio.timeout(self._patience), self._turns:
+            async with asyncio.timeout(ANSWER_SECONDS), self._turns:
                 if self.is_cluster:
                     pipeline = self._client.pipeline()
                     for words in commands:
@@ -167,7 +162,7 @@ class Valkey:
 
     async def read(self, function: str, keys: Sequence[str], args: Sequence[Value]) -> Reply:
         with _translated(writing=False):
-            async with asyncio.timeout(self._patience), self._turns:
+            async with asyncio.timeout(ANSWER_SECONDS), self._turns:
                 return await self._call("FCALL_RO", function, keys, args)
 
     async def write(
@@ -179,7 +174,7 @@ class Valkey:
     ) -> Reply:
         """Raises `OutcomeUnknown` also when it was written, but not as durably as was asked for."""
         with _translated(writing=True):
-            async with asyncio.timeout(self._patience), self._turns:
+            async with asyncio.timeout(ANSWER_SECONDS), self._turns:
                 if durability == "fast":
                     return await self._call("FCALL", function, keys, args)
                 return await self._call_and_wait(function, keys, args, durability)
@@ -350,7 +345,7 @@ class Valkey:
 
     def apart(self) -> Valkey:
         """The same server by connections of its own: for reads that block, and would keep others waiting."""
-        return Valkey(self._url, connections=MOST_BLOCKING, patience=BLOCKING_SECONDS)
+        return Valkey(self._url, connections=MOST_BLOCKING)
 
     async def scan_hash(self, key: str, cursor: bytes, count: int) -> tuple[bytes, list[tuple[bytes, bytes]]]:
         """The next cursor, `0` at the end; and some fields with their values."""
