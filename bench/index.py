@@ -4,9 +4,6 @@ Answers are records, through SQLAlchemy's sessions; writes are statements throug
 by itself and on disk, and count once they are in the index. Beside it plain SQL, which is the machine's own
 floor: the same on a table of its own, with an index by score. The index is built, though empty, before
 anything is inserted.
-
-The document's figures are round ones, as of "~2ms"; ours are rounded to the millisecond where they are held
-against them.
 """
 
 from __future__ import annotations
@@ -305,7 +302,7 @@ def shown(records: int, found: Measured) -> tuple[Table, bool]:
     documented = {**DOCUMENTED, "rank in the middle": middle, "rank at the end": end}
     for name, taken in found.ours.items():
         most = documented[name]
-        results.append(most is None or round(taken) <= most)
+        results.append(most is None or taken <= most)
         drawn.add_row(
             name,
             f"{taken:.2f}",
