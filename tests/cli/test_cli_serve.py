@@ -25,7 +25,7 @@ def boards_with(key: str, served: Served) -> httpx.Response:
 def test_it_says_where_it_answers_and_with_which_key(served: Served):
     welcome = served.welcome
     assert httpx.get(f"{welcome['url']}/readyz").status_code == 200
-    assert welcome["page"] == f"{welcome['url']}/#key={welcome['key']}"
+    assert welcome["page"] == f"{welcome['url']}/boards/demo/arcade#key={welcome['key']}"
     assert boards_with(welcome["key"], served).status_code == 200
 
 
@@ -42,6 +42,7 @@ def test_the_commands_that_it_prints_work_when_pasted(served: Served):
 
 def test_without_a_board_the_first_command_defines_one(data_dir: Path):
     with serving(data_dir) as served:
+        assert served.welcome["page"] == f"{served.url}/#key={served.welcome['key']}"
         defined, submitted, top = pasted(served.welcome["commands"])
     assert defined["project"] == "my-game"
     assert submitted["rank"] == 1

@@ -37,8 +37,11 @@ class Welcome:
 
     @property
     def page(self) -> str:
-        """The key is in the fragment: browsers do not send that to any server, nor log it."""
-        return f"{self.url}/#key={self.key}" if self.key else f"{self.url}/"
+        """The board, if there is one to see. The key is in the fragment: browsers do not send that to any
+        server, nor log it.
+        """
+        path = f"boards/{self.board}" if self.is_defined else ""
+        return f"{self.url}/{path}#key={self.key}" if self.key else f"{self.url}/{path}"
 
     @property
     def campus(self) -> str | None:
