@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -44,6 +45,22 @@ async def test_the_boards_are_listed_and_lead_to_their_views(open_page: Open, bo
     await expect(row_of(page, "ada")).to_be_visible()
     await page.get_by_label("Project").select_option("demo")
     await expect(page).to_have_url(re.compile(r"/boards/demo$"))
+
+
+async def test_among_others_a_project_of_many_boards_shows_some_and_leads_to_all(
+    open_page: Open, board: Ranked
+):
+    names = sorted([board.name, *(f"more-{number}" for number in range(6))])
+    for name in names[1:]:
+        await replace(board, name=name).ask("PUT", json=DEFINITION)
+    page = await open_page("docs")
+    projects = {"projects": ["demo", board.project]}  # others may have been left by other tests
+    await page.route("**/v1/projects", lambda route: route.fulfill(json=projects))
+    await page.goto(board.url().replace(f"/{board.project}/{board.name}", ""))
+    section = page.get_by_role("region", name=board.project)
+    await expect(section.get_by_role("listitem")).to_have_count(6)
+    await section.get_by_role("link", name=f"All 7 boards of {board.project}").click()
+    await expect(page.get_by_role("heading", level=3)).to_have_text(names)
 
 
 async def test_a_board_is_shown_best_first_with_its_window_and_what_members_gained(

@@ -8,6 +8,7 @@ import styles from "./boards.module.css";
 import { labelOf } from "./view";
 
 const MOST_OPEN = 12; // projects whose boards are listed at once
+const MOST_SHOWN = 6; // boards of one project among several
 const MANY = 8; // from so many on, a field to look for one
 
 /** Of every project that the key may see, or of one. */
@@ -63,7 +64,7 @@ function AllProjects() {
             <h2 id={`project-${name}`}>
               <Link to={["boards", name]}>{name}</Link>
             </h2>
-            <Boards project={name} />
+            <Boards project={name} most={found.length > 1 ? MOST_SHOWN : Infinity} />
           </section>
         ))
       )}
@@ -71,29 +72,38 @@ function AllProjects() {
   );
 }
 
-function Boards({ project }: { project: string }) {
+function Boards({ project, most = Infinity }: { project: string; most?: number }) {
   const { data, problem, again } = useBoards(project);
   if (problem && !data) return <ErrorState problem={problem} again={again} />;
   if (!data) return <Loading />;
   if (!data.length) return <EmptyState title="No boards here">A board is there once it is defined: in the console, or by laurels apply.</EmptyState>;
   return (
-    <ul role="list" className={styles["boards"]}>
-      {data.map(({ board, definition }) => (
-        <li key={board}>
-          <Sheet as="div" isPadded className={styles["card"] ?? ""}>
-            <h3>
-              <Link to={["boards", project, board]}>{board}</Link>
-            </h3>
-            <p>{about(definition)}</p>
-            <p className={styles["badges"]}>
-              {definition.windows.map((window) => (
-                <Badge key={labelOf(window)}>{readable(labelOf(window))}</Badge>
-              ))}
-            </p>
-          </Sheet>
-        </li>
-      ))}
-    </ul>
+    <>
+      <ul role="list" className={styles["boards"]}>
+        {data.slice(0, most).map(({ board, definition }) => (
+          <li key={board}>
+            <Sheet as="div" isPadded className={styles["card"] ?? ""}>
+              <h3>
+                <Link to={["boards", project, board]}>{board}</Link>
+              </h3>
+              <p>{about(definition)}</p>
+              <p className={styles["badges"]}>
+                {definition.windows.map((window) => (
+                  <Badge key={labelOf(window)}>{readable(labelOf(window))}</Badge>
+                ))}
+              </p>
+            </Sheet>
+          </li>
+        ))}
+      </ul>
+      {data.length > most && (
+        <p className={styles["more"]}>
+          <Link to={["boards", project]}>
+            All {data.length} boards of {project}
+          </Link>
+        </p>
+      )}
+    </>
   );
 }
 
