@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from laurels.boards.definition import BoardDefinition, Window
 from laurels.boards.windows import Calendar, Slot
 from laurels.boards.zones import zone
+from laurels.errors import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -149,7 +150,10 @@ class Oracle:
         texts = {text for label, text, _ in self.entries if label == labels}
         slots = {current.text: current}
         for text in texts:
-            slot = calendar.parse(text)
+            try:
+                slot = calendar.parse(text)
+            except InvalidInput:  # an hour that only another zone's clock repeats
+                continue
             has_begun = slot.ends is None or slot.ends <= (current.ends or 0)
             if has_begun and not self.is_over(window, slot, group, now):
                 slots[text] = slot
