@@ -62,10 +62,11 @@ class Protocol(HttpToolsProtocol):
         """What the requests of this connection began with, byte for byte, that were taken."""
 
     def data_received(self, data: bytes) -> None:
-        if self._heads and self._is_taken_unread(data):
+        if self._heads and self._take_unread(data):
             return
         self._received = data if self._is_between_requests() else b""
         super().data_received(data)
+        self._received = b""
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
@@ -116,8 +117,8 @@ class Protocol(HttpToolsProtocol):
                 self._heads.clear()
             self._heads[head] = taken
 
-    def _is_taken_unread(self, data: bytes) -> bool:
-        """Takes a request whose head says what another's did; whether it did."""
+    def _take_unread(self, data: bytes) -> bool:
+        """Takes a request that begins as another did, byte for byte; whether it is one, and is taken."""
         start = data.find(_END) + len(_END)
         taken = self._heads.get(data[:start])
         if taken is None or len(data) - start != taken.length:
