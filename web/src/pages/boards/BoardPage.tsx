@@ -197,7 +197,15 @@ function Entries({ name, ranking, standing, isLooking, view, period, change }: E
   return (
     <Sheet as="div">
       <RankingTable ranking={ranking} caption={caption} target={target} chosen={view.member} me={me} onChoose={choose} onTop={top}>
-        <GoToRank most={ranking.count} onGo={(rank) => change({ rank: String(rank), ...(rank === 1 && !view.member && { rank: "" }) })} />
+        {(go) => (
+          <GoToRank
+            most={ranking.count}
+            onGo={(rank) => {
+              go(rank - 1);
+              change({ rank: rank === 1 && !view.member ? "" : String(rank) });
+            }}
+          />
+        )}
       </RankingTable>
       {ranking.count < ranking.total && (
         <p className={styles["foot"]}>

@@ -1,5 +1,5 @@
 /** A window's entries as a table of any length: rows in view are drawn, and their pages asked for as they come into view. */
-import { type CSSProperties, type KeyboardEvent, type ReactNode, useEffect, useLayoutEffect, useRef, useState } from "react";
+import { type CSSProperties, type KeyboardEvent, type ReactNode, useEffect, useLayoutEffect, useReducer, useRef, useState } from "react";
 import { count as counted, score as scored } from "../../lib/words";
 import { Table } from "../../ui";
 import styles from "./boards.module.css";
@@ -27,8 +27,8 @@ interface RankingTableProps {
   onChoose: (member: string) => void;
   /** The index that is on top now. */
   onTop: (index: number) => void;
-  /** Beside the words that say which rows are in view. */
-  children?: ReactNode;
+  /** Beside the words that say which rows are in view; may lead to an index, whatever the address says. */
+  children: (go: (index: number) => void) => ReactNode;
 }
 
 export function RankingTable({ ranking, caption, target, chosen, me, onChoose, onTop, children }: RankingTableProps) {
@@ -42,7 +42,9 @@ export function RankingTable({ ranking, caption, target, chosen, me, onChoose, o
   const written = useRef<number | null>(null); // what the address says because we told it
   const focusOn = useRef<number | null>(null);
   const shownOff = useRef<number | null>(null);
+  const settling = useRef<ReturnType<typeof setTimeout>>(undefined);
   const [active, setActive] = useState(0);
+  const [, draw] = useReducer((times: number) => times + 1, 0);
   const rows = drawn(Math.floor(first), inView, stretch);
 
   useEffect(() => {
@@ -53,8 +55,10 @@ export function RankingTable({ ranking, caption, target, chosen, me, onChoose, o
 
   const whole = Math.max(1, inView - 1); // rows that are seen to their ends
   const go = (index: number) => {
+    clearTimeout(settling.current); // where we were is not to be told once we are on the way
     scrollTo.current = Math.max(0, Math.min(index, count - whole));
     setFirst(scrollTo.current);
+    draw(); // even where the rows drawn last are the same, since the scroller may have moved meanwhile
   };
 
   // To where the address says, unless it says so because of us.
@@ -81,14 +85,13 @@ export function RankingTable({ ranking, caption, target, chosen, me, onChoose, o
   useEffect(() => {
     const box = scroller.current;
     if (!box) return;
-    let settling: ReturnType<typeof setTimeout>;
     const scrolled = () => {
       const { stretch, row, count } = drawnAs.current;
       const exact = stretch.start + box.scrollTop / row;
       if (stretchAround(Math.floor(exact), count, stretch) !== stretch) scrollTo.current = exact;
       setFirst(Math.floor(exact + 0.01));
-      clearTimeout(settling);
-      settling = setTimeout(() => {
+      clearTimeout(settling.current);
+      settling.current = setTimeout(() => {
         const top = Math.round(exact);
         if (top === written.current) return;
         written.current = top;
@@ -98,7 +101,7 @@ export function RankingTable({ ranking, caption, target, chosen, me, onChoose, o
     box.addEventListener("scroll", scrolled, { passive: true });
     return () => {
       box.removeEventListener("scroll", scrolled);
-      clearTimeout(settling);
+      clearTimeout(settling.current);
     };
   }, []);
 
@@ -194,7 +197,7 @@ export function RankingTable({ ranking, caption, target, chosen, me, onChoose, o
         <span className="numbers">
           {counted(Math.floor(first) + 1)}–{counted(last)} of {counted(ranking.total)}
         </span>
-        {children}
+        {children(go)}
       </div>
     </>
   );
