@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from laurels.boards.keys import BoardRef
 from laurels.boards.submission import Submission
 from laurels.errors import Conflict, InvalidInput, NotFound
 from laurels.moments import moment_of
+from laurels.valkey.discards import MANY_ENTRIES, REGISTRY
 
 if TYPE_CHECKING:
     from raw_valkey import RawValkey
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 NewBoard = Callable[..., str]
 on_node = pytest.mark.parametrize("engine", ["node"], indirect=True)
 MICROSECOND = timedelta(microseconds=1)
-DAY, WEEK = 86_400, 7 * 86_400
+DAY, WEEK, LINGER = 86_400, 7 * 86_400, 1800
 
 
 def moment(text: str) -> int:
@@ -105,11 +107,12 @@ class TestTimesToLive:
         )
         engine.submit(board, "ada", 5, groups={"country": "BR"})
         own = f"lb:{{{board}}}"
+        # Under names of our own they linger a little, so that large ones can be taken away in pieces.
         expected = {
-            f"{own}:daily:2025-02-22": DAY // 2 + 7 * DAY,
-            f"{own}:daily:2025-02-22:country=BR": DAY // 2 + 7 * DAY,
-            f"{own}:weekly:2025-w08": DAY * 3 // 2 + 30 * DAY,
-            f"{own}:weekly:2025-w08:country=BR": DAY * 3 // 2 + 30 * DAY,
+            f"{own}:daily:2025-02-22": DAY // 2 + 7 * DAY + LINGER,
+            f"{own}:daily:2025-02-22:country=BR": DAY // 2 + 7 * DAY + LINGER,
+            f"{own}:weekly:2025-w08": DAY * 3 // 2 + 30 * DAY + LINGER,
+            f"{own}:weekly:2025-w08:country=BR": DAY * 3 // 2 + 30 * DAY + LINGER,
         }
         for key, seconds in expected.items():
             assert seconds - 60 < raw.client.ttl(key) <= seconds
@@ -157,7 +160,7 @@ class TestTimesToLive:
         parts = 4 if score == "number" else 5
         # Only ada has metadata, so the group y has none.
         assert len(keys) == 3 * parts - 1
-        seconds = DAY // 2 + DAY
+        seconds = DAY // 2 + DAY + LINGER
         for key in [*keys, f"lb:{{{board}}}:cuts:daily|2025-10-24".encode()]:
             assert seconds - 60 < raw.client.ttl(key) <= seconds
 
@@ -184,6 +187,142 @@ class TestTimesToLive:
         last = raw.client.ttl(f"lb:{{{board}}}:daily:2025-10-24:campus=la")
         assert last > raw.client.ttl(f"lb:{{{board}}}:daily:2025-10-24:campus=tokyo")
         assert raw.client.ttl(f"lb:{{{board}}}:cuts:daily|2025-10-24") >= last
+
+    @on_node
+    def test_windows_that_end_every_few_minutes_do_not_pile_up(
+        self, engine: Laurels, new_board: NewBoard, raw: RawValkey
+    ):
+        windows = [{"period": "every", "seconds": seconds, "keep": 1} for seconds in (600, 3600)]
+        board = new_board(windows=windows)
+        engine.submit(board, "ada", 1)
+        short, long = (raw.client.ttl(raw.keys(f"{board}}}:every_{each}s")[0]) for each in (600, 3600))
+        assert short <= 600
+        assert LINGER < long <= 3600 + LINGER
+
+
+def sweep(engine: Laurels, board: str) -> None:
+    """What the retention job does to each board."""
+    upkeep = engine.engine.upkeep
+
+    async def swept() -> None:
+        await upkeep.retention.sweep(await upkeep.catalog.in_force(BoardRef.parse(board)))
+
+    engine.run(swept())
+
+
+class TestSweep:
+    """What is over goes before it expires; of what is not, nothing changes."""
+
+    SKEW = timedelta(minutes=5)
+
+    @on_node
+    def test_windows_go_with_their_groups_once_no_clock_can_ask_for_them(
+        self, engine: Laurels, new_board: NewBoard, clock: FixedClock, raw: RawValkey
+    ):
+        windows = [
+            {"period": "daily", "keep": 1},
+            {"period": "weekly"},
+            {"period": "rolling", "days": 2, "keep": 1},
+        ]
+        board = new_board(windows=windows, groups=[["c"]], dense=True, ties="earliest")
+        engine.submit(board, "ada", 1, groups={"c": "x"}, metadata={"n": 1}, id="i")
+        clock.now = moment("2025-10-27T23:59:00Z")
+        engine.submit(board, "bob", 2, groups={"c": "x"})
+        assert len([key for key in raw.keys(board) if b":daily" in key or b"rolling" in key]) > 20
+        clock.now = moment("2025-11-15T00:00:00Z")
+        sweep(engine, board)
+        left = raw.keys(board)
+        assert not [key for key in left if b":daily" in key or b"rolling" in key]
+        assert scores(engine, board, period="weekly", slot="2025-w43", group="c=x") == {"ada": 1}
+        assert raw.client.zrange(f"lb:{{{board}}}:windows", 0, -1) == [b"weekly|2025-w43", b"weekly|2025-w44"]
+
+    def test_it_waits_for_clocks_that_are_behind(
+        self, engine: Laurels, new_board: NewBoard, clock: FixedClock
+    ):
+        board = new_board(windows=[{"period": "daily", "keep": 1}])
+        engine.submit(board, "ada", 1)
+        ended = moment("2025-10-25T00:00:00Z")
+        clock.now = ended + int(self.SKEW / MICROSECOND) - 1
+        sweep(engine, board)
+        clock.now = ended - 1
+        assert scores(engine, board) == {"ada": 1}
+        clock.now = ended + int(self.SKEW / MICROSECOND)
+        sweep(engine, board)
+        clock.now = ended - 1
+        assert scores(engine, board) == {}
+
+    @on_node
+    def test_ids_go_when_nobody_looks_for_them_any_more(
+        self, engine: Laurels, new_board: NewBoard, clock: FixedClock, raw: RawValkey
+    ):
+        board = new_board()
+        clock.now = moment("2025-10-24T23:59:59Z")
+        engine.submit(board, "ada", 1, id="i")
+        clock.now = moment("2025-10-26T00:00:00Z") + int(self.SKEW / MICROSECOND) - 1
+        sweep(engine, board)
+        assert len(raw.keys(f"{board}}}:ids:")) == 1
+        clock.now += 1
+        sweep(engine, board)
+        assert raw.keys(f"{board}}}:ids:") == []
+
+    def test_groups_of_other_timezones_go_in_their_own_time(
+        self, engine: Laurels, new_board: NewBoard, clock: FixedClock
+    ):
+        board = new_board(
+            windows=[{"period": "daily", "keep": 1}],
+            groups=[["campus"]],
+            timezone_by="campus",
+            timezones={"tokyo": "Asia/Tokyo", "la": "America/Los_Angeles"},
+        )
+        for campus in ("tokyo", "la"):
+            engine.submit(board, "ada", 1, groups={"campus": campus})
+        noon = clock.now
+        clock.now = moment("2025-10-25T00:00:00Z") - 1
+        sweep(engine, board)
+        assert scores(engine, board, group="campus=la") == {"ada": 1}
+        clock.now = noon
+        assert scores(engine, board, group="campus=tokyo") == {}
+        assert scores(engine, board) == {"ada": 1}
+
+    @pytest.mark.parametrize("score", ["number", "int64"])
+    def test_large_windows_are_emptied_in_pieces_while_the_board_goes_on(
+        self, engine: Laurels, new_board: NewBoard, clock: FixedClock, score: str
+    ):
+        windows = [{"period": "daily", "keep": 1}, {"period": "all_time"}]
+        board = new_board(windows=windows, score=score, shards=2)
+        many = [Submission(f"m{number}", number) for number in range(2 * MANY_ENTRIES + 2_000)]
+        engine.submit_many(board, many)
+        clock.advance(timedelta(days=1))
+        sweep(engine, board)
+        aside = [
+            name
+            for name in engine.run(engine.engine.valkey.command("SMEMBERS", REGISTRY))
+            if board.encode() in name
+        ]
+        assert len(aside) == (2 if score == "number" else 4)
+        engine.submit(board, "ada", 7)
+        assert scores(engine, board) == {"ada": 7}
+        assert engine.run(engine.engine.upkeep.empty_discarded()) >= len(aside)
+        for name in aside:
+            assert engine.run(engine.engine.valkey.command("EXISTS", name)) == 0
+        assert engine.page(board, period="all_time").total == len(many) + 1
+        assert scores(engine, board) == {"ada": 7}
+
+    @on_node
+    def test_a_large_board_is_dropped_at_once_and_may_begin_anew(
+        self, engine: Laurels, new_board: NewBoard, raw: RawValkey
+    ):
+        definition = {"archive": {"journal": False}, "ties": "member"}
+        board = new_board(**definition)
+        engine.submit_many(board, [Submission(f"m{number}", number) for number in range(MANY_ENTRIES + 1)])
+        engine.drop(board)
+        assert all(b"|gone:" in key for key in raw.keys(board))
+        engine.define(board, definition)
+        assert scores(engine, board) == {}
+        engine.submit(board, "ada", 7)
+        engine.run(engine.engine.upkeep.empty_discarded())
+        assert not [key for key in raw.keys(board) if b"|gone:" in key]
+        assert scores(engine, board) == {"ada": 7}
 
 
 class TestWindows:
@@ -426,7 +565,7 @@ class TestEdits:
         for keep, seconds in ((7, DAY // 2 + 6 * DAY), ("P1D", DAY // 2 + DAY), (1, DAY // 2)):
             define(keep)
             for key in [*keys, f"lb:{{{board}}}:cuts:daily|2025-10-24".encode()]:
-                assert seconds - 60 < raw.client.ttl(key) <= seconds
+                assert seconds - 60 < raw.client.ttl(key) - LINGER <= seconds
         define(None)
         assert {raw.client.ttl(key) for key in keys} == {-1}
         engine.submit(board, "ada", 2, groups={"c": "x"})

@@ -34,6 +34,12 @@ CLOCK_SKEW: Final = timedelta(minutes=5) // MICROSECOND
 # be away without a snapshot being lost.
 ARCHIVING_GRACE: Final = timedelta(days=3) // MICROSECOND
 
+# How long a window's memory stays at the most, once it may go. A large one is taken away in pieces meanwhile
+# (`valkey/discards.py`), others at once; where nobody does so, it expires.
+LINGER: Final = timedelta(minutes=30) // MICROSECOND
+# Of windows that end every few minutes there would be many more at a time than the board keeps.
+SHORTEST_TO_LINGER: Final = timedelta(hours=1).total_seconds()
+
 # A submission changes the window itself; or the window moves with another; or it is made of its days.
 How = Literal["direct", "sum", "fold"]
 
@@ -64,6 +70,7 @@ class Pane:
     # How long after its end a slot must stay because another window is computed from it, or a snapshot taken;
     # microseconds.
     needed: Moment
+    linger: Moment
 
     @property
     def label(self) -> str:
@@ -82,6 +89,11 @@ class Pane:
             return None
         return max(kept, slot.ends + self.needed) if self.needed else kept
 
+    def expires_at(self, slot: Slot) -> Moment | None:
+        """When its memory goes by itself."""
+        until = self.held_until(slot)
+        return None if until is None else until + self.linger
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Target:
@@ -95,7 +107,7 @@ class Target:
 
     def seconds_to_live(self, now: Moment) -> int:
         """From now, rounded up; 0 for ever."""
-        until = self.pane.held_until(self.slot)
+        until = self.pane.expires_at(self.slot)
         return 0 if until is None else max(1, -((now - until) // 1_000_000))
 
 
@@ -244,7 +256,8 @@ class Board:
             is_hidden = window not in windows
             if window.label in archived and not is_hidden:
                 needed = max(needed, lateness + ARCHIVING_GRACE)
-            return Pane(window, zone, Calendar(window, zones.zone(zone)), how, base, is_hidden, needed)
+            calendar = Calendar(window, zones.zone(zone))
+            return Pane(window, zone, calendar, how, base, is_hidden, needed, self._linger(window))
 
         direct: dict[str, Pane] = {}
         for window in windows:
@@ -263,6 +276,11 @@ class Board:
                 yield pane(window, "fold", direct[window.sum_of] if window.sum_of else days)
             elif window.sum_of is not None:
                 yield pane(window, "sum", direct[window.sum_of])
+
+    def _linger(self, window: Window) -> Moment:
+        """Keys that the definition names live as long as it says, to the second."""
+        is_short = window.seconds is not None and window.seconds < SHORTEST_TO_LINGER
+        return 0 if is_short or self.definition.keys else LINGER
 
     def _touch(self, moment: Moment, now: Moment, cut: Cut) -> Touched:
         targets: list[Target] = []

@@ -182,7 +182,7 @@ class Definer:
         """Drops what was taken out, and lets the windows live as long as they now should."""
         await self._retention.drop_lost(old, new)
         await self._retention.reset_expiry(new)
-        await self._retention.sweep(new)
+        await self._retention.forget(new)
 
 
 def _system(definition: BoardDefinition) -> str | None:

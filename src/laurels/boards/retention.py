@@ -2,7 +2,8 @@
 
 A window cannot be asked for from the instant its keep is over: that is a comparison with the clock, made by
 whoever asks. Its memory goes by the expiry that every write sets. So nothing here has to run for either;
-this module lists windows, and takes things out on request, a few keys at a time.
+where a job does, the memory goes sooner, and that of large windows in pieces. This module lists windows, and
+takes things out, a few keys at a time.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from laurels.boards.answers import WindowInfo
-from laurels.boards.board import Address, Target
+from laurels.boards.board import CLOCK_SKEW, Address, Target
 from laurels.boards.journal import remove_entry
 from laurels.boards.keys import parse_cut
 from laurels.boards.message import CALL_BUCKET
@@ -21,6 +22,7 @@ from laurels.boards.submission import check_member
 from laurels.errors import InvalidInput
 from laurels.moments import DAY
 from laurels.valkey import functions
+from laurels.valkey.discards import Discards
 from laurels.valkey.functions import DefinitionChanged
 from laurels.valkey.messages import RemoveHeader, shape_of
 
@@ -49,6 +51,7 @@ class Retention:
         self._valkey = valkey
         self._catalog = catalog
         self._clock = clock
+        self._discards = Discards(valkey)
 
     async def windows(
         self, ref: BoardRef, period: str | None = None, group: str | None = None, limit: int = 100
@@ -62,7 +65,7 @@ class Retention:
         panes = [pane for pane in board.panes(board.zone_of(cut)) if not pane.is_hidden]
         if period is not None:
             panes = [board.pane(period, cut)]
-        await self.sweep(board)
+        await self.forget(board)
         slots = {(pane, pane.calendar.at(now)) for pane in panes}
         async for pane, slot in self._listed(board, panes, now):
             slots.add((pane, slot))
@@ -109,22 +112,16 @@ class Retention:
         """Drops the windows of these labels; without labels, everything that the board has."""
         wanted = None if labels is None else set(labels)
         for shard in range(board.keys.shards):
-            windows = board.keys.of_board(shard, "windows")
             if wanted is None:
                 await self._valkey.command("UNLINK", board.keys.of_board(shard, "board"))
             async for address in self.addresses(board, shard):
                 if wanted is None or address.label in wanted:
-                    key = board.window_key(shard, address)
-                    await self._valkey.command("UNLINK", *(f"{key}{part}" for part in PARTS))
+                    await self._discard(board, shard, address)
             for token in await self._tokens(board, shard):
                 if wanted is None or token.split("|")[0] in wanted:
-                    await self._valkey.command("ZREM", windows, token)
-                    names = (f"cuts:{token}", *(f"built:{token}:{zone}" for zone in board.zones))
-                    await self._valkey.command(
-                        "UNLINK", *(board.keys.of_board(shard, name) for name in names)
-                    )
+                    await self._unlist(board, shard, token)
             if wanted is None:
-                await self._unlink_board(board, shard)
+                await self._discard_board(board, shard)
 
     async def drop_lost(self, old: Board, new: Board) -> None:
         """Drops what the new definition has no place for: windows, groups, hours that its clock does not
@@ -134,10 +131,10 @@ class Retention:
             async for address in self.addresses(old, shard):
                 key, cuts = old.window_key(shard, address), old.keys.of_board(shard, f"cuts:{address.token}")
                 if target_at(new, address) is None:
-                    await self._valkey.command("UNLINK", *(f"{key}{part}" for part in PARTS))
+                    await self._discard(old, shard, address)
                     await self._valkey.command("SREM", cuts, str(address.cut))
                 elif not new.definition.dense:
-                    await self._valkey.command("UNLINK", f"{key}|scores", f"{key}|counts")
+                    await self._discards.discard(f"{key}|scores", f"{key}|counts")
         labels = {pane.label for pane in new.panes(new.definition.timezone)}
         gone = [window.label for window in old.definition.windows if window.label not in labels]
         if gone:
@@ -164,13 +161,30 @@ class Retention:
     async def _expire(self, key: str, seconds: int) -> None:
         await self._valkey.command(*(("EXPIRE", key, seconds) if seconds else ("PERSIST", key)))
 
-    async def sweep(self, board: Board) -> None:
-        """Takes windows that are over and gone off the list of windows."""
+    async def forget(self, board: Board) -> None:
+        """Takes windows that have expired off the list of windows."""
         now = self._clock()
         for shard in range(board.keys.shards):
             for token in await self._tokens(board, shard):
-                if all(until is not None and now >= until for until in _held_until(board, token)):
+                if all(_is_past(pane.expires_at(slot), now) for pane, slot in _named(board, token)):
                     await self._valkey.command("ZREM", board.keys.of_board(shard, "windows"), token)
+
+    async def sweep(self, board: Board) -> None:
+        """Takes away what nobody can ask for any more: windows, and ids of the day before yesterday."""
+        now = self._clock() - CLOCK_SKEW  # another's clock may be behind, and it may still ask
+        for shard in range(board.keys.shards):
+            for token in await self._tokens(board, shard):
+                over = [_is_past(pane.held_until(slot), now) for pane, slot in _named(board, token)]
+                if any(over):
+                    await self._discard_over(board, shard, token, now)
+                if all(over):
+                    await self._unlist(board, shard, token)
+            names = (f"{name}:{now // DAY - 2}" for name in ("ids", "once"))
+            await self._discards.discard(*(board.keys.of_board(shard, name) for name in names))
+
+    async def empty_discarded(self) -> int:
+        """Empties large keys that were taken away; how many."""
+        return await self._discards.empty()
 
     async def _remove(self, board: Board, member: bytes, durability: Durability) -> bool:
         shard = board.keys.shard_of(member)
@@ -199,13 +213,30 @@ class Retention:
             ]
         return found > 0
 
-    async def _unlink_board(self, board: Board, shard: int) -> None:
+    async def _discard_over(self, board: Board, shard: int, token: str, now: Moment) -> None:
+        """Groups of other timezones are over at other times."""
+        async for address in self._addresses_of(board, shard, token):
+            target = target_at(board, address)
+            if target and _is_past(target.pane.held_until(target.slot), now):
+                await self._discard(board, shard, address)
+
+    async def _discard(self, board: Board, shard: int, address: Address) -> None:
+        key = board.window_key(shard, address)
+        await self._discards.discard(*(f"{key}{part}" for part in PARTS))
+
+    async def _unlist(self, board: Board, shard: int, token: str) -> None:
+        """Takes a window off the list of windows, with what is told of it there."""
+        names = (f"cuts:{token}", *(f"built:{token}:{zone}" for zone in board.zones))
+        await self._discards.discard(*(board.keys.of_board(shard, name) for name in names))
+        await self._valkey.command("ZREM", board.keys.of_board(shard, "windows"), token)
+
+    async def _discard_board(self, board: Board, shard: int) -> None:
         day, bucket = self._clock() // DAY, self._clock() // CALL_BUCKET
         # Each lives for two days or twenty minutes from its first use, so one of the time before may be left.
         names = ["windows", "journal", "dead", "ratings", "index"]
         names += [f"{name}:{day - ago}" for name in ("ids", "once") for ago in range(3)]
         names += [f"calls:{bucket - ago}" for ago in range(3)]
-        await self._valkey.command("UNLINK", *(board.keys.of_board(shard, name) for name in names))
+        await self._discards.discard(*(board.keys.of_board(shard, name) for name in names))
 
     async def _entries(self, board: Board, address: Address) -> int:
         counts = await asyncio.gather(
@@ -237,15 +268,18 @@ class Retention:
     async def addresses(self, board: Board, shard: int) -> AsyncIterator[Address]:
         """Every window that was written and may still be there: whole, then its groups."""
         for token in await self._tokens(board, shard):
-            label, _, slot = token.partition("|")
-            cuts = await self._valkey.command("SMEMBERS", board.keys.of_board(shard, f"cuts:{token}"))
-            for cut in ("", *(cut.decode() for cut in cuts)):
-                try:
-                    address = Address(label, slot, parse_cut(cut, board.definition))
-                except InvalidInput:  # a group that the board had under an earlier definition
-                    continue
-                if target_at(board, address):
-                    yield address
+            async for address in self._addresses_of(board, shard, token):
+                yield address
+
+    async def _addresses_of(self, board: Board, shard: int, token: str) -> AsyncIterator[Address]:
+        label, _, slot = token.partition("|")
+        for cut in ("", *await self.cuts(board, shard, label, slot)):
+            try:
+                address = Address(label, slot, parse_cut(cut, board.definition))
+            except InvalidInput:  # a group that the board had under an earlier definition
+                continue
+            if target_at(board, address):
+                yield address
 
     async def days_first(self, board: Board, shard: int) -> list[Address]:
         """The same; rolling windows come last, for they are made of the others."""
@@ -273,16 +307,20 @@ def target_at(board: Board, address: Address) -> Target | None:
     return None
 
 
-def _held_until(board: Board, token: str) -> list[Moment | None]:
-    """When the windows of this name may go, in each of the board's zones that has one."""
+def _is_past(until: Moment | None, now: Moment) -> bool:
+    return until is not None and now >= until
+
+
+def _named(board: Board, token: str) -> list[tuple[Pane, Slot]]:
+    """The windows of this name, in each of the board's zones that has one."""
     label, _, text = token.partition("|")
-    held: list[Moment | None] = []
+    found: list[tuple[Pane, Slot]] = []
     for zone in board.zones:
         for pane in board.panes(zone):
             if pane.label == label:
                 with suppress(InvalidInput):
-                    held.append(pane.held_until(pane.calendar.parse(text)))
-    return held
+                    found.append((pane, pane.calendar.parse(text)))
+    return found
 
 
 def _newest_first(pane: Pane, slot: Slot) -> tuple[float, str]:

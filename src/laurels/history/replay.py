@@ -24,6 +24,7 @@ from laurels.boards.submit import cuts_a_call
 from laurels.history.fold import goes_on_without
 from laurels.moments import DAY, SECOND
 from laurels.valkey import functions
+from laurels.valkey.discards import Discards
 from laurels.valkey.messages import PlaceHeader, RemoveHeader, shape_of
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ class Replay:
     def __init__(self, valkey: Valkey, live: Board, made: Rebuilt, shard: int, *, remembers: bool) -> None:
         """`remembers`: whether the board in use learns what ids there were."""
         self._valkey = valkey
+        self._discards = Discards(valkey)
         self._live = live
         self._made = made
         self._shard = shard
@@ -150,7 +152,7 @@ class Replay:
         for address in list(self.written):
             await self._unlink(address)
         names = ("board", "ratings", *self._memory)
-        await self._valkey.command("UNLINK", *map(self._key, names))
+        await self._discards.discard(*map(self._key, names))
 
     def keys_of(self, board: Board, address: Address) -> list[str]:
         key = board.window_key(self._shard, address)
@@ -327,7 +329,7 @@ class Replay:
         return oldest is not None and self._now >= oldest
 
     async def _unlink(self, address: Address) -> None:
-        await self._valkey.command("UNLINK", *self.keys_of(self._made, address))
+        await self._discards.discard(*self.keys_of(self._made, address))
         del self.written[address]
 
     async def _prolong(self) -> None:

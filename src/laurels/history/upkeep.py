@@ -47,7 +47,7 @@ class Upkeep:
         return count
 
     async def sweep(self, tell: Tell) -> tuple[int, int]:
-        """Forgets windows that are over, and what dropped boards left in the archive; boards and rows."""
+        """Takes away windows that are over, and what dropped boards left in the archive; boards and rows."""
         boards = deleted = 0
         for project in await self.boards.projects():
             for stored in await self.boards.boards(project):
@@ -62,3 +62,7 @@ class Upkeep:
             deleted += rows
             await tell(f"{deleted} rows of dropped boards")
         return boards, deleted
+
+    async def empty_discarded(self) -> int:
+        """Empties large keys that were taken away; how many."""
+        return await self.retention.empty_discarded()

@@ -47,6 +47,10 @@ async def sweep(context: Context, due: Moment) -> str:  # noqa: ARG001
     )
 
 
+async def empty_discarded(context: Context, due: Moment) -> str:  # noqa: ARG001  # whatever was taken away
+    return f"{await context.laurels.upkeep.empty_discarded()} large keys emptied"
+
+
 async def accrue(laurels: Laurels) -> None:
     await laurels.activity.accrual.run()
 
@@ -76,7 +80,9 @@ AGENDA: Final = (
     Job("snapshots", Every(10), take_snapshots),
     # Tomorrow's windows are completed ahead of midnight, also on boards that nobody uses meanwhile.
     Job("rolling", Every(600), turn_windows_over),
-    Job("retention", Every(3600), sweep),
+    # Before a window that is over expires by itself (`boards/board.py`: LINGER).
+    Job("retention", Every(600), sweep),
+    Job("discards", Every(10), empty_discarded),
     Job("campus_scores", Every(2), rescore_campuses),
     # A campus's day is due at 00:05 there, and corrected within so many seconds.
     Job("campus_days", Every(60), finalize_campuses),

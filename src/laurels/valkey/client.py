@@ -29,7 +29,7 @@ LIBRARY = "laurels"
 _FILES = (
     "values.lua", "layouts.lua", "submit.lua", "match.lua", "read.lua",
     "board.lua", "journal.lua", "once.lua", "rebuild.lua", "activity.lua",
-    "index.lua",
+    "index.lua", "discard.lua",
 )  # fmt: skip
 
 # hiredis types it for one word.

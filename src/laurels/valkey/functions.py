@@ -152,6 +152,18 @@ async def fold(valkey: Valkey, keys: Sequence[str], header: FoldHeader) -> str:
     return answer.decode()
 
 
+async def set_aside(
+    valkey: Valkey, keys: Sequence[str], names: Sequence[str], many: int, seconds: int
+) -> list[bytes]:
+    """Those of the names that now have a key's entries."""
+    return await valkey.write("laurels_set_aside", (*keys, *names), (many, seconds))
+
+
+async def empty(valkey: Valkey, key: str, cursor: str, count: int) -> str:
+    """The next cursor; "" when nothing is left."""
+    return (await valkey.write("laurels_empty", (key,), (cursor, count))).decode()
+
+
 async def fence(valkey: Valkey, keys: tuple[str, str], version: int, wanted: Fence) -> str:
     """Keeps writers off the board, once no other fence does; the id of the journal's last entry."""
     status, answer = await _write(valkey, "laurels_fence", keys, (version, *wanted))

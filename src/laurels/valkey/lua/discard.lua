@@ -1,0 +1,55 @@
+-- Large keys go in pieces.
+--
+-- laurels_set_aside  KEYS 1…n some, n+1…2n other names for them;  ARGV 1 how many entries are many, 2 seconds
+--   none of them is there any more: one with many entries has its other name, for so long at most
+--   -> these names
+--
+-- laurels_empty      KEYS 1 one that was set aside;  ARGV 1 cursor: '0' to begin with, 2 how many entries
+--   takes about so many entries out -> the next cursor; '' when nothing is left
+
+local SIZES = { zset = 'ZCARD', hash = 'HLEN', set = 'SCARD' }
+
+local function size_of(key)
+  local kind = server.call('TYPE', key).ok
+  return SIZES[kind] and server.call(SIZES[kind], key) or 0, kind
+end
+
+local function set_aside(keys, args)
+  local aside, half = {}, #keys / 2
+  for i = 1, half do
+    if size_of(keys[i]) < tonumber(args[1]) then
+      server.call('UNLINK', keys[i])
+    else
+      local name = keys[half + i]
+      server.call('RENAME', keys[i], name)
+      server.call('EXPIRE', name, args[2])
+      aside[#aside + 1] = name
+    end
+  end
+  return aside
+end
+
+local function empty(keys, args)
+  local key, cursor, count = keys[1], args[1], tonumber(args[2])
+  local size, kind = size_of(key)
+  if size <= count then
+    server.call('UNLINK', key)
+    return ''
+  end
+  if kind == 'zset' then
+    server.call('ZREMRANGEBYRANK', key, 0, count - 1)
+    return cursor
+  end
+  if kind == 'set' then
+    server.call('SPOP', key, count)
+    return cursor
+  end
+  local following, found = unpack(server.call('HSCAN', key, cursor, 'COUNT', count))
+  local fields = {}
+  for i = 1, #found, 2 do fields[#fields + 1] = found[i] end
+  if #fields > 0 then server.call('HDEL', key, unpack(fields)) end
+  return following
+end
+
+server.register_function('laurels_set_aside', set_aside)
+server.register_function('laurels_empty', empty)
