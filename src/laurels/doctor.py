@@ -279,7 +279,7 @@ def _judge_allocator(allocator: str | None) -> Finding:
     found = f"{allocator or 'that of the system'}, for the embedded Valkey"
     if allocator or sys.platform == "darwin":
         return Finding("allocator", "ok", found)
-    fix = "with windows of a million members, install jemalloc (Debian: libjemalloc2) and start again"
+    fix = "to write faster, install jemalloc (Debian: libjemalloc2) and start again"
     return Finding("allocator", "ok", found, fix)
 
 
