@@ -214,10 +214,12 @@ class Retention:
         return found > 0
 
     async def _discard_over(self, board: Board, shard: int, token: str, now: Moment) -> None:
-        """Groups of other timezones are over at other times."""
+        """Those that linger; others expired when they were over. Groups of other timezones are over at other
+        times.
+        """
         async for address in self._addresses_of(board, shard, token):
             target = target_at(board, address)
-            if target and _is_past(target.pane.held_until(target.slot), now):
+            if target and target.pane.linger and _is_past(target.pane.held_until(target.slot), now):
                 await self._discard(board, shard, address)
 
     async def _discard(self, board: Board, shard: int, address: Address) -> None:
