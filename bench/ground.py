@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import shutil
 import tempfile
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,10 +48,7 @@ async def ground(now: datetime) -> AsyncGenerator[Ground]:
     """Fresh embedded servers; the clock stands at `now` until it is moved."""
     with temporary_servers() as urls:
         clock = FixedClock(moment_of(now))
-        client: Any = redis.Redis
-        raw: Raw = client.from_url(urls.valkey_url)
-        # A rewrite of the log takes a core for itself, in whichever turn it happens to fall.
-        raw.config_set("auto-aof-rewrite-percentage", 0)
+        raw = connected(urls)
         async with Laurels(
             valkey_url=urls.valkey_url, postgres_url=urls.postgres_url, clock=clock
         ) as laurels:
@@ -65,9 +62,17 @@ def temporary_servers() -> Generator[Endpoints]:
     folder.chmod(0o711)  # the servers of root run as another user, who must get in
     try:
         with embedded.start(folder / "data") as servers:
+            # A rewrite of the log takes a core for itself, in whichever turn it happens to fall.
+            with closing(connected(servers.endpoints)) as raw:
+                raw.config_set("auto-aof-rewrite-percentage", 0)
             yield servers.endpoints
     finally:
         shutil.rmtree(folder)
+
+
+def connected(urls: Endpoints) -> Raw:
+    client: Any = redis.Redis
+    return client.from_url(urls.valkey_url)
 
 
 def member(number: int) -> str:

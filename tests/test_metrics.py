@@ -4,8 +4,8 @@ from laurels import metrics
 
 
 def test_a_request_is_counted_under_its_route_and_status():
-    metrics.count_request("GET", "/counted/{board}", 200, 0.004)
-    metrics.count_request("BREW", "/counted/{board}", 405, 0.1)
+    metrics.answered_alike("GET", "/counted/{board}", 200).add(0.004)
+    metrics.answered_alike("BREW", "/counted/{board}", 405).add(0.1)
     text = metrics.render().decode()
     assert 'laurels_http_requests_total{method="GET",route="/counted/{board}",status="200"} 1.0' in text
     assert 'laurels_http_requests_total{method="other",route="/counted/{board}",status="405"} 1.0' in text

@@ -45,36 +45,49 @@ _BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
-class _Requests(Collector):
-    """Answered requests, in plain numbers: the library's own series take a lock, three times a request."""
+class Answered:
+    """How many requests were answered alike, and in what time; in plain numbers, since the library's own
+    series take a lock, three times a request.
+    """
+
+    __slots__ = ("buckets", "seconds")
 
     def __init__(self) -> None:
-        self._counts: dict[tuple[str, str, int], int] = {}
-        self._buckets: dict[str, list[int]] = {}
-        self._seconds: dict[str, float] = {}
+        self.buckets = [0] * (len(_BOUNDS) + 1)
+        self.seconds = 0.0
 
-    def add(self, method: str, route: str, status: int, seconds: float) -> None:
+    def add(self, seconds: float) -> None:
+        self.buckets[bisect_left(_BOUNDS, seconds)] += 1
+        self.seconds += seconds
+
+
+class _Requests(Collector):
+    def __init__(self) -> None:
+        self._answered: dict[tuple[str, str, int], Answered] = {}
+
+    def alike(self, method: str, route: str, status: int) -> Answered:
         series = (method if method in _METHODS else "other", route, status)
-        self._counts[series] = self._counts.get(series, 0) + 1
-        buckets = self._buckets.get(route)
-        if buckets is None:
-            buckets = self._buckets[route] = [0] * (len(_BOUNDS) + 1)
-        buckets[bisect_left(_BOUNDS, seconds)] += 1
-        self._seconds[route] = self._seconds.get(route, 0.0) + seconds
+        answered = self._answered.get(series)
+        if answered is None:
+            answered = self._answered[series] = Answered()
+        return answered
 
     def collect(self) -> Iterable[Metric]:
         counts = CounterMetricFamily(
             "laurels_http_requests", "Answered requests.", labels=("method", "route", "status")
         )
-        for (method, route, status), count in self._counts.items():
-            counts.add_metric((method, route, str(status)), count)
+        routes: dict[str, list[Answered]] = {}
+        for (method, route, status), answered in self._answered.items():
+            counts.add_metric((method, route, str(status)), sum(answered.buckets))
+            routes.setdefault(route, []).append(answered)
         seconds = HistogramMetricFamily(
             "laurels_http_request_seconds", "Time from request to answer.", labels=("route",)
         )
         names = (*map(str, _BOUNDS), "+Inf")
-        for route, buckets in self._buckets.items():
+        for route, those in routes.items():
+            buckets = map(sum, zip(*(answered.buckets for answered in those), strict=True))
             below = zip(names, accumulate(buckets), strict=True)
-            seconds.add_metric((route,), list(below), self._seconds[route])
+            seconds.add_metric((route,), list(below), sum(answered.seconds for answered in those))
         return counts, seconds
 
 
@@ -208,8 +221,9 @@ _CAMPUSES = _NotedCampuses()
 REGISTRY.register(_CAMPUSES)
 
 
-def count_request(method: str, route: str, status: int, seconds: float) -> None:
-    _REQUESTS.add(method, route, status, seconds)
+def answered_alike(method: str, route: str, status: int) -> Answered:
+    """What counts the requests that are answered with this status."""
+    return _REQUESTS.alike(method, route, status)
 
 
 def count_refusal(reason: str) -> None:

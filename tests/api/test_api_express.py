@@ -19,7 +19,7 @@ from laurels.api.app import create_app
 from laurels.api.envelope import CLIENT_LEFT
 from laurels.archive.project_secrets import NewSecret
 from laurels.cli import protocol
-from laurels.cli.protocol import HEAD_BYTES, MOST_HEADS
+from laurels.cli.protocol import HEAD_BYTES, MOST_HEADS, Protocol
 from laurels.cli.serve import UVICORN
 from laurels.laurels import Laurels
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from fastapi import FastAPI
+    from uvicorn.server import ServerState
 
     from laurels.embedded import Endpoints
 
@@ -44,6 +45,7 @@ class Way:
 
     port: int
     client: httpx.AsyncClient
+    state: ServerState
     taken: list[bool] = field(default_factory=list[bool])
     read: int = 0
 
@@ -65,7 +67,7 @@ async def serving(app: FastAPI, key: str) -> AsyncGenerator[Way]:
         port: int = listener.getsockname()[1]
         running = asyncio.create_task(server.serve(sockets=[listener]))
         async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", headers=bearer(key)) as client:
-            way = Way(port, client)
+            way = Way(port, client, server.server_state)
 
             def noting(*given: Any) -> bool:  # noqa: ANN401  # as `take`
                 way.taken.append(take(*given))
@@ -378,6 +380,36 @@ async def test_a_head_that_was_read_is_not_read_again(way: Way, talk: Talk, boar
         assert told["member"] == member
         ids.add(head.partition("x-request-id: ")[2].partition("\r\n")[0])
     assert (way.taken, way.read, len(ids)) == ([True] * 6, 2, 6)
+
+
+async def test_a_known_head_is_answered_with_the_date_of_its_answer(
+    way: Way, talk: Talk, board: str, admin_key: str
+):
+    await known(way, board)
+    dates: list[str] = []
+    for request, date in zip(scores(board, admin_key, "a", "b"), (b"the first", b"the second"), strict=True):
+        way.state.default_headers = [(b"date", date)]  # as the server does every second
+        talk.writing.write(request)
+        dates.append((await talk.answer())[0].partition("date: ")[2].partition("\r\n")[0])
+    assert (dates, way.read) == (["the first", "the second"], 1)
+
+
+async def test_a_connection_of_known_heads_is_closed_once_it_is_idle_and_not_before(
+    way: Way, talk: Talk, board: str, admin_key: str
+):
+    await known(way, board)
+    first, second, third = scores(board, admin_key, "a", "b", "c")
+    for request in (first, second):
+        talk.writing.write(request)
+        await talk.answer()
+    own: tuple[str, int] = talk.writing.get_extra_info("sockname")
+    (connection,) = (each for each in cast("set[Protocol]", way.state.connections) if each.client == own)
+    connection.timeout_keep_alive_handler()  # the timer of the first, which the second left running
+    talk.writing.write(third)
+    assert (await talk.answer())[1]["member"] == "c"
+    connection.timeout_keep_alive = 0
+    connection.timeout_keep_alive_handler()
+    assert await talk.reading.read() == b""
 
 
 async def test_a_known_head_with_a_bad_body_is_refused_by_the_operation_and_the_next_is_taken(

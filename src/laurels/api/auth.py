@@ -114,6 +114,11 @@ class Keyring:
             return BOOTSTRAPPER
         return self._remembered()[0].recall(digest)
 
+    @property
+    def era(self) -> int:
+        """While it stays the same, nothing that was recalled has been withdrawn."""
+        return self._laurels.withdrawals.era
+
     def recall_secrets(self, project: str) -> tuple[ActiveSecret, ...] | None:
         """As `secrets`, as far as they are remembered and hold."""
         return self._remembered()[1].recall(project)

@@ -18,7 +18,7 @@ from starlette.requests import ClientDisconnect
 from laurels.api.parameters import path_as_sent
 from laurels.api.problems import answer_to
 from laurels.logs import REQUEST
-from laurels.metrics import count_request
+from laurels.metrics import answered_alike
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -112,10 +112,17 @@ def made_request_id() -> str:
 
 def record(scope: Scope, method: str, status: int, seconds: float) -> None:
     route = getattr(scope.get("route"), "path_format", UNMATCHED)
-    count_request(method, route, status, seconds)
+    answered_alike(method, route, status).add(seconds)
+    if is_logged(route):
+        log_answer(scope, route, method, status, seconds)
+
+
+def is_logged(route: str) -> bool:
+    return _access.isEnabledFor(logging.DEBUG if route in QUIET else logging.INFO)
+
+
+def log_answer(scope: Scope, route: str, method: str, status: int, seconds: float) -> None:
     level = logging.DEBUG if route in QUIET else logging.INFO
-    if not _access.isEnabledFor(level):
-        return
     log.log(
         level,
         "request",

@@ -10,18 +10,20 @@ from __future__ import annotations
 
 import re
 import time
-from typing import TYPE_CHECKING, Final, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from laurels.api.answers import encode
 from laurels.api.body import JSON
-from laurels.api.envelope import HEADERS, Envelope, given_request_id, made_request_id, record
+from laurels.api.envelope import HEADERS, Envelope, given_request_id, is_logged, log_answer, made_request_id
 from laurels.archive.keys import digest_of
 from laurels.boards.definition import NAME_PATTERN
 from laurels.boards.submission import Submission, Submitted
 from laurels.errors import Forbidden
 from laurels.logs import REQUEST
+from laurels.metrics import answered_alike
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
 # Beside those that the operation documents: they change what the body says, or who may read the answer. The
 # last two are read once, and mean something when they come again.
 MEANINGFUL: Final = frozenset({b"content-encoding", b"expect", b"origin", b"authorization", b"content-type"})
+# How long an admission is good, unless something is withdrawn: that counts at once.
+GOOD_SECONDS: Final = 1.0
 # Paths that are found without looking.
 MOST_REMEMBERED: Final = 10_000
 
@@ -48,7 +52,8 @@ _HEAD: Final = b"".join(b"%s: %s\r\n" % header for header in ((b"content-type", 
 _decode = msgspec.json.Decoder(Submission).decode
 
 
-class Admission(NamedTuple):
+@dataclass(slots=True)
+class Admission:
     """What the head of a request says: to which board, with which key, under which id of the client's own.
 
     Whether that key still holds is another question, for each request.
@@ -60,6 +65,10 @@ class Admission(NamedTuple):
     key: bytes
     """Its digest."""
     request_id: str
+    era: int = -1
+    """The keyring's, when the key was last found to hold."""
+    good_until: float = 0.0
+    """Within that era; then it is asked again."""
 
 
 class Express:
@@ -68,6 +77,7 @@ class Express:
     def __init__(self, operation: Operation, laurels: Laurels, keyring: Keyring, limiter: Limiter) -> None:
         """`operation`: the one that submits a score, and takes whatever is not taken here."""
         self._route = operation.route()
+        self._answered = answered_alike("POST", self._route.path_format, 200)
         self._laurels = laurels
         self._keyring = keyring
         self._limiter = limiter
@@ -108,13 +118,13 @@ class Express:
         """
         started = time.perf_counter()
         definition = self._laurels.remembered(admission.board)
-        if definition is None or not self._admits(admission):
+        if definition is None or not self._admits(admission, started):
             return False
         try:
             given = _decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return False
-        is_exact = definition.score == "int64"
+        is_exact, route = definition.score == "int64", self._route.path_format
 
         def tell(outcome: Submitted | Exception) -> None:
             if isinstance(outcome, Exception):
@@ -126,10 +136,12 @@ class Express:
             )
             told = request_id.encode("latin-1"), len(content)
             answer(_HEAD + b"x-request-id: %s\r\ncontent-length: %d\r\n" % told, content)
-            scope["route"] = self._route
-            about = REQUEST.set(request_id)
-            record(scope, "POST", 200, time.perf_counter() - started)
-            REQUEST.reset(about)
+            seconds = time.perf_counter() - started
+            self._answered.add(seconds)
+            if is_logged(route):
+                about = REQUEST.set(request_id)
+                log_answer(scope, route, "POST", 200, seconds)
+                REQUEST.reset(about)
 
         return self._laurels.send_soon(admission.board, given, tell)
 
@@ -147,7 +159,16 @@ class Express:
         self._boards[path] = project, f"{project}/{board}"
         return self._boards[path]
 
-    def _admits(self, admission: Admission) -> bool:
+    def _admits(self, admission: Admission, now: float) -> bool:
+        era = self._keyring.era
+        if era == admission.era and now < admission.good_until:
+            return True
+        is_good = self._is_good(admission)
+        if is_good:
+            admission.era, admission.good_until = era, now + GOOD_SECONDS
+        return is_good
+
+    def _is_good(self, admission: Admission) -> bool:
         project = admission.project
         holder = self._keyring.recall(admission.key)
         if holder is None or self._limiter.limits(holder):

@@ -25,7 +25,7 @@ import re
 import zlib
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from laurels.boards.definition import NAME_PATTERN, BoardDefinition
@@ -40,8 +40,7 @@ _NAME = re.compile(NAME_PATTERN)
 _ESCAPES = {code: f"%{code:02X}" for code in (*range(32), 127, *map(ord, "%:=,{}|"))}
 
 
-@dataclass(frozen=True, slots=True)
-class BoardRef:
+class BoardRef(NamedTuple):
     """Which board: `project/board`."""
 
     project: str

@@ -383,11 +383,12 @@ def _for_feed(feed: Board, checked: Checked) -> Submission:
 
 def _submitted(chunk: _Chunk, checked: Checked, outcome: Outcome) -> Submitted:
     report = outcome.reports[checked.index]
-    parse = chunk.board.ordering.parse_place
+    parse, place, previous = chunk.board.ordering.parse_placed_score, report.place, report.previous_place
+    score = parse(place) if place else None
     return Submitted(
         member=checked.given.member,
-        score=parse(report.place)[0] if report.place else None,
-        previous_score=parse(report.previous_place)[0] if report.previous_place else None,
+        score=score,
+        previous_score=score if previous == place else parse(previous) if previous else None,
         rank=report.rank + 1 or None,
         previous_rank=report.previous_rank + 1 or None,
         applied=bool(report.applied),

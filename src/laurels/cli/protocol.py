@@ -6,7 +6,7 @@ same bytes need not even be parsed. And what is not HTTP is a problem too (RFC 9
 
 from __future__ import annotations
 
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 from uuid import uuid4
 
@@ -49,6 +49,11 @@ class _Taken(NamedTuple):
     """Of the body, as the head says it."""
 
 
+@lru_cache(maxsize=2)
+def _begin(headers: tuple[tuple[bytes, bytes], ...]) -> bytes:
+    return STATUS_LINE[200] + b"".join(b"%s: %s\r\n" % header for header in headers)
+
+
 class Protocol(HttpToolsProtocol):
     def __init__(self, *given: Any, **named: Any) -> None:  # noqa: ANN401  # uvicorn's own
         super().__init__(*given, **named)
@@ -58,6 +63,8 @@ class Protocol(HttpToolsProtocol):
         """What is being read, where a request began with it."""
         self._held: _Held | None = None
         """A request that the express way may take, once its body is there."""
+        self._answered_at = 0.0
+        """When the last score was answered, by the loop's clock."""
         self._heads: dict[bytes, _Taken] = {}
         """What the requests of this connection began with, byte for byte, that were taken."""
 
@@ -129,7 +136,6 @@ class Protocol(HttpToolsProtocol):
         cycle.response_started = cycle.response_complete = False
         self.cycle, self.scope = cycle, cycle.scope
         if self._take(taken.admission, cycle, data[start:]):
-            self._unset_keepalive_if_required()
             return True
         cycle.response_started = cycle.response_complete = True
         self.cycle, self.scope = before, before.scope
@@ -142,15 +148,30 @@ class Protocol(HttpToolsProtocol):
     def _answer(self, cycle: RequestResponseCycle, headers: bytes, body: bytes) -> None:
         if cycle.disconnected:
             return
-        parts = [STATUS_LINE[200]]
-        for name, value in cycle.default_headers:
-            parts += (name, b": ", value, b"\r\n")
-        parts += (headers, b"\r\n" if cycle.keep_alive else b"connection: close\r\n\r\n", body)
+        # Those of the server as they are now, the date among them: the cycle may be of an earlier request.
+        begin = _begin(tuple(self.server_state.default_headers))
+        end = b"\r\n" if cycle.keep_alive else b"connection: close\r\n\r\n"
         cycle.response_started = cycle.response_complete = True
-        self.transport.write(b"".join(parts))
+        self.transport.write(b"".join((begin, headers, end, body)))
         if not cycle.keep_alive:
             self.transport.close()
-        cycle.on_response()
+        if self.pipeline or self.timeout_keep_alive_task is None:
+            self.on_response_complete()
+        else:
+            self.server_state.total_requests += 1
+            self._answered_at = self.loop.time()
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Closes a connection that has been idle for long enough. A score that is taken unread leaves the
+        timer of the request before it running, so this may be early: then it comes again.
+        """
+        is_answered = self.cycle.response_complete
+        idle = self.loop.time() - self._answered_at if is_answered else 0.0
+        left = self.timeout_keep_alive - idle
+        if left <= 0:
+            super().timeout_keep_alive_handler()
+        else:
+            self.timeout_keep_alive_task = self.loop.call_later(left, self.timeout_keep_alive_handler)
 
     def send_400_response(self, msg: str) -> None:
         """To what no request can be made of: there is no path, so no route and no log of it."""

@@ -35,6 +35,8 @@ class Withdrawals:
         """How many this process has heard of."""
         self.gaps = 0
         """How often it began to listen: what it heard before, it may not have heard whole."""
+        self.era = 0
+        """Another one whenever something that was remembered may have ceased to hold."""
 
     @property
     def is_heard(self) -> bool:
@@ -71,6 +73,7 @@ class Withdrawals:
 
     def _hear(self, name: str) -> None:
         self.count += 1
+        self.era += 1
         for listener in self._listeners:
             listener(name)
 
@@ -81,6 +84,7 @@ class Withdrawals:
                     async for name in messages:
                         if name is None:
                             self.gaps += 1
+                            self.era += 1
                             self._is_heard.set()
                         else:
                             self._hear(name)
@@ -91,4 +95,5 @@ class Withdrawals:
                 log.exception("not listening")
             finally:
                 self._is_heard.clear()
+                self.era += 1
             await asyncio.sleep(RETRY_SECONDS)

@@ -93,11 +93,13 @@ function plain.remove_all(board, window, changes)
   spread('ZREM', window.entries, members)
 end
 
--- How many entries have a strictly better score.
-function plain.better(board, window, entry)
-  if board.desc then return server.call('ZCOUNT', window.entries, '(' .. text(entry), '+inf') end
-  return server.call('ZCOUNT', window.entries, '-inf', '(' .. text(entry))
+-- How many entries have a strictly better score than this, which is text.
+function plain.better_than(board, window, score)
+  if board.desc then return server.call('ZCOUNT', window.entries, '(' .. score, '+inf') end
+  return server.call('ZCOUNT', window.entries, '-inf', '(' .. score)
 end
+
+function plain.better(board, window, entry) return plain.better_than(board, window, text(entry)) end
 
 -- How many entries are listed before this one, which is there.
 function plain.index(board, window, entry, member)

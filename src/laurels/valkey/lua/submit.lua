@@ -15,8 +15,7 @@
 --
 -- header  shape, version, aggregate
 --         count       how many submissions
---         fast        1: variadic writes need no reading first (plain layout, nothing derived), but in the
---                     windows that are reported on
+--         fast        1: variadic writes need no reading first (plain layout, nothing derived)
 --         report      1: answer with scores and ranks; no member may occur twice
 --         journal     1: append to the journal; 2: only leave a sign that something changed
 --         durable     1: write something even when nothing is accepted, for whoever waits for the disk
@@ -107,26 +106,84 @@ end
 
 local FLAGS = { best = { [true] = 'GT', [false] = 'LT' }, first = 'NX', last = 'CH' }
 
-local function write_fast(header, board, windows, args, targets)
+-- Where the members of a call stand in the windows that it reports on: by number of the submission, the text
+-- of the score, false where there is none.
+local function reported_scores(header, windows, args)
+  local members, numbers = {}, {}
+  for i = 1, header.count do
+    local window = header.first[i]
+    if window > 0 then
+      if not members[window] then members[window], numbers[window] = {}, {} end
+      table.insert(members[window], args[PAIRS + 2 * i - 1])
+      table.insert(numbers[window], i)
+    end
+  end
+  local scores = {}
+  for window, asked in pairs(members) do
+    local found = gather('ZMSCORE', windows[window].entries, asked)
+    for at, i in ipairs(numbers[window]) do scores[i] = found[at] end
+  end
+  return scores
+end
+
+-- For each of these scores, how many entries are better; -1 where there is none, or it is as in `known`.
+local function reported_ranks(header, board, windows, scores, known)
+  local ranks = {}
+  for i = 1, header.count do
+    local score = scores[i]
+    local is_asked = score and not (known and known[i] == score)
+    ranks[i] = is_asked and plain.better_than(board, windows[header.first[i]], score) or -1
+  end
+  return ranks
+end
+
+local function add_all(key, flag, pairs_of, first)
+  for from = first, #pairs_of, SPREAD do
+    server.call('ZADD', key, flag, unpack(pairs_of, from, math.min(from + SPREAD - 1, #pairs_of)))
+  end
+end
+
+local function write_unread(header, board, windows, args)
   local flag = FLAGS[header.aggregate]
   if header.aggregate == 'best' then flag = flag[board.desc] end
-  for _, target in ipairs(targets) do
+  for _, target in ipairs(header.targets) do
     local key = windows[target.window].entries
     if target.chosen == 0 then
-      for first = PAIRS, #args, SPREAD do
-        server.call('ZADD', key, flag, unpack(args, first, math.min(first + SPREAD - 1, #args)))
-      end
+      add_all(key, flag, args, PAIRS)
     else
       local chosen = {}
       for _, i in ipairs(target.chosen) do
         chosen[#chosen + 1] = args[PAIRS + 2 * i - 2]
         chosen[#chosen + 1] = args[PAIRS + 2 * i - 1]
       end
-      for first = 1, #chosen, SPREAD do
-        server.call('ZADD', key, flag, unpack(chosen, first, math.min(first + SPREAD - 1, #chosen)))
-      end
+      add_all(key, flag, chosen, 1)
     end
   end
+end
+
+-- Entries that need not be read to be written: they are only looked at, before and after, for the reports.
+local function write_fast(header, board, windows, args)
+  if header.report == 0 then
+    write_unread(header, board, windows, args)
+    return {}
+  end
+  local before = reported_scores(header, windows, args)
+  local ranks_before = reported_ranks(header, board, windows, before)
+  write_unread(header, board, windows, args)
+  local after = reported_scores(header, windows, args)
+  local ranks = reported_ranks(header, board, windows, after, before)
+  local reports = {}
+  for i = 1, header.count do
+    local is_same = before[i] == after[i]
+    reports[i] = {
+      is_same and 0 or 1,
+      after[i] or '',
+      before[i] or '',
+      is_same and ranks_before[i] or ranks[i],
+      ranks_before[i],
+    }
+  end
+  return reports
 end
 
 -- What one submission makes of an entry: the entry itself when it stays as it is; nil out of range.
@@ -172,18 +229,6 @@ local function folded(board, op, entries)
     end
   end
   return layout.make(board, total, moment)
-end
-
--- The targets that have to be read, and those that have not.
-local function by_reading(header, refused)
-  if header.fast == 0 or next(refused) ~= nil then return header.targets, {} end
-  local reported, read, unread = {}, {}, {}
-  for _, window in ipairs(header.first) do reported[window] = true end
-  for _, target in ipairs(header.targets) do
-    local list = reported[target.window] and read or unread
-    list[#list + 1] = target
-  end
-  return read, unread
 end
 
 -- The entries as they stand, for every window that is read: states[window][member].
@@ -428,10 +473,8 @@ local function submit(keys, args)
   if known[2] and not board.metadata then return { 'metadata' } end
   local windows = windows_of(board, keys, 7)
   local refused = duplicates(header, keys)
-  local every, unread, reports = header.targets, nil, {}
-  header.targets, unread = by_reading(header, refused)
-  if header.report == 1 or #unread < #every then reports = write_general(header, board, windows, args, refused) end
-  write_fast(header, board, windows, args, unread)
+  local is_fast = header.fast == 1 and next(refused) == nil
+  local reports = (is_fast and write_fast or write_general)(header, board, windows, args, refused)
   local skipped, flat = {}, {}
   for i = 1, header.count do
     if refused[i] then
@@ -441,7 +484,7 @@ local function submit(keys, args)
     end
   end
   if #skipped < header.count then
-    for _, target in ipairs(every) do expire(windows[target.window], target.seconds) end
+    for _, target in ipairs(header.targets) do expire(windows[target.window], target.seconds) end
     if board.metadata then server.call('HSET', keys[1], 'metadata', 1) end
     append(header.journal, keys[2], args[2], table.concat(skipped, ','))
   end
