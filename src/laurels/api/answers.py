@@ -6,21 +6,26 @@ JSON numbers are doubles to most readers, so an int64 score beyond 2^53 would lo
 from __future__ import annotations
 
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
 
 import msgspec
 from starlette.responses import Response
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from starlette.requests import Request
     from starlette.types import Receive, Scope, Send
 
     from laurels.api.auth import Call
+    from laurels.api.questions import Questions
 
 Answer = TypeVar("Answer", bound=msgspec.Struct)
 
 SCORES: Final = frozenset({"score", "previous_score", "low", "high"})
 LISTS: Final = frozenset({"entries", "buckets", "windows"})
+
+_REVALIDATED: Final = "private, no-cache"
 
 _to_json = msgspec.json.Encoder().encode
 
@@ -28,11 +33,12 @@ _to_json = msgspec.json.Encoder().encode
 class JsonResponse(Response):
     """Of a body that is encoded already."""
 
-    def __init__(self, body: bytes) -> None:  # pyright: ignore[reportMissingSuperCall]  # which would encode it
+    def __init__(self, body: bytes, *headers: tuple[bytes, bytes]) -> None:  # pyright: ignore[reportMissingSuperCall]  # which would encode it
         self.status_code = 200
         self.background = None
         self.body = body
-        self.raw_headers = [(b"content-length", b"%d" % len(body)), (b"content-type", b"application/json")]
+        length = b"content-length", b"%d" % len(body)
+        self.raw_headers = [length, (b"content-type", b"application/json"), *headers]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002  # an ASGI app
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
@@ -44,14 +50,26 @@ async def answer(call: Call, value: msgspec.Struct) -> Response:
     return JsonResponse(await _encoded(call, value))
 
 
-async def cached_answer(call: Call, value: msgspec.Struct) -> Response:
-    """To a question, with the tag that tells whether it is still the same."""
-    body = await _encoded(call, value)
-    tag = f'"{blake2b(body, digest_size=16).hexdigest()}"'
-    headers = {"ETag": tag, "Cache-Control": "private, no-cache"}
-    if is_known(call.request, tag):
-        return Response(status_code=304, headers=headers)
-    return Response(body, headers=headers, media_type="application/json")
+class Tagged(NamedTuple):
+    """An answer, and the tag that tells whether it is still the same."""
+
+    body: bytes
+    tag: str
+
+
+async def cached_answer(call: Call, ask: Callable[[], Awaitable[msgspec.Struct]]) -> Response:
+    """To a question that path and query tell whole; asked once for all who come with the same."""
+
+    async def tagged() -> Tagged:
+        body = await _encoded(call, await ask())
+        return Tagged(body, f'"{blake2b(body, digest_size=16).hexdigest()}"')
+
+    request = call.request
+    questions: Questions[Tagged] = request.app.state.questions
+    body, tag = await questions.ask((request.scope["path"], request.scope["query_string"]), tagged)
+    if is_known(request, tag):
+        return Response(status_code=304, headers={"ETag": tag, "Cache-Control": _REVALIDATED})
+    return JsonResponse(body, (b"etag", tag.encode()), (b"cache-control", _REVALIDATED.encode()))
 
 
 def is_known(request: Request, tag: str) -> bool:

@@ -33,12 +33,14 @@ from laurels.api import (
     snapshots,
     windows,
 )
+from laurels.api.answers import Tagged
 from laurels.api.auth import Keyring
 from laurels.api.dispatch import Dispatch
 from laurels.api.document import make_document
 from laurels.api.envelope import Envelope
 from laurels.api.express import Express
 from laurels.api.limiter import Limiter
+from laurels.api.questions import Questions
 from laurels.errors import LaurelsError
 from laurels.laurels import Laurels
 from laurels.logs import configure_logs
@@ -127,6 +129,7 @@ def _app(
     app.state.laurels = laurels
     app.state.keyring = Keyring(laurels)
     app.state.limiter = Limiter(laurels)
+    app.state.questions = Questions[Tagged]()
     # One flat list: what is tried first stands first, and a 405 can say which methods there are.
     app.router.routes += [
         *(operation.route() for operation in OPERATIONS),

@@ -54,16 +54,18 @@ async def read_page(call: Call, asked: PageParameters) -> Response:
 
     From the top or the bottom; behind a `cursor`, which keeps its place when entries change; or from a rank.
     """
-    page = await call.laurels.page(
-        call.board,
-        **asked.where(),
-        limit=asked.limit,
-        start=asked.start,
-        cursor=asked.cursor,
-        rank=asked.rank,
-        change=asked.change,
+    return await cached_answer(
+        call,
+        lambda: call.laurels.page(
+            call.board,
+            **asked.where(),
+            limit=asked.limit,
+            start=asked.start,
+            cursor=asked.cursor,
+            rank=asked.rank,
+            change=asked.change,
+        ),
     )
-    return await cached_answer(call, page)
 
 
 @operations.add(
@@ -95,8 +97,10 @@ async def read_among(call: Call, asked: WindowParameters) -> Response:
 @operations.add("GET", "/entries/{member:member}/around", "read", AroundParameters, answer=Page, example=PAGE)
 async def read_around(call: Call, asked: AroundParameters) -> Response:
     """Read a member's neighbourhood."""
-    page = await call.laurels.around(call.board, _member(call), asked.above, asked.below, **asked.where())
-    return await cached_answer(call, page)
+    around = call.laurels.around
+    return await cached_answer(
+        call, lambda: around(call.board, _member(call), asked.above, asked.below, **asked.where())
+    )
 
 
 @operations.add(
@@ -112,7 +116,8 @@ async def read_standing(call: Call, asked: WindowParameters) -> Response:
 
     `dense_rank` is there on boards that keep dense ranks. Slashes in a member are best sent as `%2F`.
     """
-    return await cached_answer(call, await call.laurels.standing(call.board, _member(call), **asked.where()))
+    standing = call.laurels.standing
+    return await cached_answer(call, lambda: standing(call.board, _member(call), **asked.where()))
 
 
 @operations.add("DELETE", "/entries/{member:member}", "admin", headers=DOCUMENTED)

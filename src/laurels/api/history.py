@@ -47,7 +47,8 @@ async def read_history(call: Call, asked: HistoryParameters) -> Response:
     fewer windows than `limit`, even none, and still a `next`.
     """
     member: str = call.request.path_params["member"]
-    found = await call.laurels.history(
-        call.board, member, period=asked.period, group=asked.group, limit=asked.limit, cursor=asked.cursor
+    where = {"period": asked.period, "group": asked.group}
+    history = call.laurels.history
+    return await cached_answer(
+        call, lambda: history(call.board, member, **where, limit=asked.limit, cursor=asked.cursor)
     )
-    return await cached_answer(call, found)

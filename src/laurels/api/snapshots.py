@@ -40,10 +40,11 @@ SNAPSHOT: Final = {
 )
 async def read_snapshots(call: Call, asked: SnapshotsParameters) -> Response:
     """List the board's archived tables, newest first."""
-    found = await call.laurels.snapshots(
-        call.board, period=asked.period, group=asked.group, limit=asked.limit, cursor=asked.cursor
+    where = {"period": asked.period, "group": asked.group}
+    snapshots = call.laurels.snapshots
+    return await cached_answer(
+        call, lambda: snapshots(call.board, **where, limit=asked.limit, cursor=asked.cursor)
     )
-    return await cached_answer(call, found)
 
 
 @operations.add(
@@ -64,5 +65,7 @@ async def read_snapshots(call: Call, asked: SnapshotsParameters) -> Response:
 async def read_snapshot(call: Call, asked: SnapshotParameters) -> Response:
     """Read a page of an archived table."""
     snapshot: str = call.request.path_params["snapshot"]
-    found = await call.laurels.snapshot(call.board, snapshot, limit=asked.limit, cursor=asked.cursor)
-    return await cached_answer(call, found)
+    read = call.laurels.snapshot
+    return await cached_answer(
+        call, lambda: read(call.board, snapshot, limit=asked.limit, cursor=asked.cursor)
+    )

@@ -46,8 +46,12 @@ class Windows(msgspec.Struct, frozen=True):
 )
 async def read_windows(call: Call, asked: WindowsParameters) -> Response:
     """List the windows that can be asked for, newest first."""
-    found = await call.laurels.windows(call.board, period=asked.period, group=asked.group, limit=asked.limit)
-    return await cached_answer(call, Windows(found))
+
+    async def list_windows() -> Windows:
+        where = {"period": asked.period, "group": asked.group}
+        return Windows(await call.laurels.windows(call.board, **where, limit=asked.limit))
+
+    return await cached_answer(call, list_windows)
 
 
 @operations.add(
@@ -68,7 +72,8 @@ async def read_percentile(call: Call, asked: WindowParameters) -> Response:
         share = float(given)
     except ValueError as error:
         raise InvalidInput.at("p", f"must be a number from 0 to 1, not {given!r}") from error
-    return await cached_answer(call, await call.laurels.percentile(call.board, share, **asked.where()))
+    percentile = call.laurels.percentile
+    return await cached_answer(call, lambda: percentile(call.board, share, **asked.where()))
 
 
 @operations.add(
@@ -87,5 +92,5 @@ async def read_distribution(call: Call, asked: DistributionParameters) -> Respon
 
     Buckets of equal width, from the lowest score to the highest. Each holds its `low`; the last also `high`.
     """
-    found = await call.laurels.distribution(call.board, asked.buckets, **asked.where())
-    return await cached_answer(call, found)
+    distribution = call.laurels.distribution
+    return await cached_answer(call, lambda: distribution(call.board, asked.buckets, **asked.where()))

@@ -50,7 +50,7 @@ log = structlog.get_logger()
 # (bench/stalls.py), and so that the next call is laid out while it runs. Writing an entry costs 1; where it
 # must be read first 2; in the exact layout 4; and four times that where distinct scores are counted.
 # Whichever it is, that takes 1 to 4 ms of processor at a million members.
-COST_A_CALL: Final = 400
+COST_A_CALL: Final = 500
 COST_OF_READING: Final = 2
 COST_OF_EXACTNESS: Final = 4
 COST_OF_COUNTING: Final = 4
