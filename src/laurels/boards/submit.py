@@ -47,16 +47,17 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 # What a call may cost, so that it does not hold Valkey for 10 ms even where the machine takes a turn from it
-# (bench/stalls.py), and so that the next call is laid out while it runs. Writing an entry costs 1; where it
-# must be read first 2; in the exact layout 4; and four times that where distinct scores are counted.
-# Whichever it is, that takes 1 to 4 ms of processor at a million members.
-COST_A_CALL: Final = 500
-COST_OF_READING: Final = 2
-COST_OF_EXACTNESS: Final = 4
-COST_OF_COUNTING: Final = 4
-# How many single submissions go out together at most, and in how many calls at once: one is laid out, and
-# another's answers are told, while Valkey works on the next.
-TOGETHER: Final = 200
+# (bench/stalls.py), and so that the next call is laid out while it runs. Then what an entry costs: written as
+# it comes, read first, or in the exact layout; and how many times that where distinct scores are counted.
+# Whichever it is, a call takes 1 to 4 ms of processor at a million members.
+COST_A_CALL: Final = 1000
+COST_OF_WRITING: Final = 2
+COST_OF_READING: Final = 5
+COST_OF_EXACTNESS: Final = 10
+TIMES_BY_COUNTING: Final = 4
+# How many single submissions go out together at most: with their ranks they take 1 to 4 ms there. And in how
+# many calls at once: one is laid out, and another's answers are told, while Valkey works on the next.
+TOGETHER: Final = 64
 CALLS_AT_ONCE: Final = 2
 # How many calls of a batch wait for the disk together: a second, where Valkey writes to it every second.
 CALLS_A_WAIT: Final = 200
@@ -353,8 +354,9 @@ class Submitter:
 
 def cuts_a_call(board: Board) -> int:
     """How many submissions, counted once for each cut that they are ranked in, fit one call."""
-    cost = COST_OF_EXACTNESS if board.ordering.exact else 1 if board.is_fast else COST_OF_READING
-    cost *= board.writes_per_cut * (COST_OF_COUNTING if board.definition.dense else 1)
+    written = COST_OF_WRITING if board.is_fast else COST_OF_READING
+    cost = COST_OF_EXACTNESS if board.ordering.exact else written
+    cost *= board.writes_per_cut * (TIMES_BY_COUNTING if board.definition.dense else 1)
     return max(1, COST_A_CALL // cost)
 
 
