@@ -90,6 +90,20 @@ async def test_a_large_key_is_set_aside_for_a_while_and_emptied_in_pieces(
     assert not await valkey.command("EXISTS", REGISTRY)
 
 
+async def test_a_journal_is_large_by_the_calls_it_tells_of(valkey: Valkey, tag: str):
+    many, calls_a_piece = MANY_ENTRIES // 100, ENTRIES_A_CALL // 100
+    for _ in range(many):
+        await valkey.command("XADD", f"{tag}:journal", "*", "body", "x")
+    await Discards(valkey).discard(f"{tag}:journal")
+    (aside,) = await keys(valkey, tag)
+    for left in range(many - calls_a_piece, 0, -calls_a_piece):
+        assert await functions.empty(valkey, aside, "0", ENTRIES_A_CALL) == "0"
+        assert await valkey.command("XLEN", aside) == left
+    assert await functions.empty(valkey, aside, "0", ENTRIES_A_CALL) == ""
+    assert await keys(valkey, tag) == []
+    assert await Discards(valkey).empty() == 1
+
+
 async def test_whoever_is_interrupted_leaves_the_rest_to_the_next(
     valkey: Valkey, tag: str, monkeypatch: pytest.MonkeyPatch
 ):

@@ -7,11 +7,14 @@
 -- laurels_empty      KEYS 1 one that was set aside;  ARGV 1 cursor: '0' to begin with, 2 how many entries
 --   takes about so many entries out -> the next cursor; '' when nothing is left
 
-local SIZES = { zset = 'ZCARD', hash = 'HLEN', set = 'SCARD' }
+-- An entry of a stream tells of a whole call, so it counts for a hundred.
+local SIZES = { zset = 'ZCARD', hash = 'HLEN', set = 'SCARD', stream = 'XLEN' }
+local WEIGHT = { stream = 100 }
 
 local function size_of(key)
   local kind = server.call('TYPE', key).ok
-  return SIZES[kind] and server.call(SIZES[kind], key) or 0, kind
+  local length = SIZES[kind] and server.call(SIZES[kind], key) or 0
+  return length * (WEIGHT[kind] or 1), kind
 end
 
 local function set_aside(keys, args)
@@ -42,6 +45,10 @@ local function empty(keys, args)
   end
   if kind == 'set' then
     server.call('SPOP', key, count)
+    return cursor
+  end
+  if kind == 'stream' then
+    server.call('XTRIM', key, 'MAXLEN', '=', math.floor((size - count) / WEIGHT.stream))
     return cursor
   end
   local following, found = unpack(server.call('HSCAN', key, cursor, 'COUNT', count))
