@@ -51,7 +51,7 @@ def test_background_work_that_dies_is_started_again_and_ends_with_its_parent(dat
         until(lambda: background(served) and jobs_of(served)[0]["last_succeeded"])
         (first,) = background(served)
         first.kill()
-        until(lambda: background(served) and background(served)[0].pid != first.pid)
+        until(lambda: any(each.pid != first.pid for each in background(served)))
         (second,) = background(served)
         os.kill(served.process.pid, signal.SIGKILL)
         served.process.wait()
