@@ -118,13 +118,16 @@ def record(scope: Scope, method: str, status: int, seconds: float) -> None:
 
 
 def is_logged(route: str) -> bool:
-    return _access.isEnabledFor(logging.DEBUG if route in QUIET else logging.INFO)
+    return _access.isEnabledFor(_level(route))
+
+
+def _level(route: str) -> int:
+    return logging.DEBUG if route in QUIET else logging.INFO
 
 
 def log_answer(scope: Scope, route: str, method: str, status: int, seconds: float) -> None:
-    level = logging.DEBUG if route in QUIET else logging.INFO
     log.log(
-        level,
+        _level(route),
         "request",
         method=method,
         path=scope["path"],
