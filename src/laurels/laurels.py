@@ -226,7 +226,7 @@ class Laurels(Keeping):
         )
         self._submitter = Submitter(self.valkey, self._catalog, self._rolling, self.clock)
         self._matches = Matches(self.valkey, self._catalog, self._rolling, self.clock)
-        self.once = Once(self.valkey, self._catalog, self.clock)
+        self.once = Once(self.valkey, self._catalog)
         kept, journal = SnapshotStore(self.archive), JournalOfWindows(self.archive)
         self._past = Past(self._catalog, self.store, kept, Recount(journal), self.clock)
         self._trail = trail.Trail(self.valkey, self._retention, self._rolling, self._past, journal)

@@ -11,6 +11,7 @@ Moment: TypeAlias = int
 """Microseconds since 1970-01-01T00:00:00Z; negative before."""
 
 MICROSECOND = timedelta(microseconds=1)
+MILLISECOND = 1_000
 SECOND = 1_000_000
 HOUR = 3600 * SECOND
 DAY = 24 * HOUR

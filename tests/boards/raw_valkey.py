@@ -29,10 +29,16 @@ class RawValkey:
 
     def live(self, mark: str) -> Dump:
         """The same without what is kept of the way in: journal, ids and calls."""
-        passing = (b":journal", b":ids:", b":calls:")
+        passing = (b":journal", b":ids:", b":calls:", b":fed")
         return {
             key: held for key, held in self.dump(mark).items() if not any(part in key for part in passing)
         }
+
+    def age(self, board: str, name: str, seconds: int) -> None:
+        """The generation of `ids`, `calls` or `once` that is written to becomes this much older."""
+        key = f"lb:{{{board}}}:board"
+        number, began = self.client.hget(key, name).split()
+        self.client.hset(key, name, f"{int(number)} {int(began) - seconds}")
 
     def journal(self, board: str) -> list[dict[bytes, bytes]]:
         """What each call appended."""

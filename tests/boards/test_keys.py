@@ -225,7 +225,7 @@ class TestTheDocumentedNames:
 
 class TestOnACluster:
     def slots(self, of: Board) -> set[int]:
-        names = ["board", "journal", "windows", "ids:20385", "calls:2935478", "cuts:daily|2025-10-24"]
+        names = ["board", "journal", "windows", "ids:0", "calls:2", "cuts:daily|2025-10-24"]
         keys = [of.keys.of_board(0, name) for name in names]
         for window in of.definition.windows:
             for cut in (WHOLE, Cut(("country",), ("BR",)), Cut(("country",), ("{other}",))):

@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from laurels.boards.keys import BoardRef
 from laurels.boards.submission import Submission
 from laurels.errors import InvalidInput, OutcomeUnknown
-from laurels.moments import datetime_of
+from laurels.moments import datetime_of, moment_of
 from laurels.valkey import functions, messages
 
 if TYPE_CHECKING:
@@ -336,24 +337,54 @@ class TestIds:
             assert engine.submit(board, member, 5, id=error.retry_with).score == 5
         assert engine.submit(board, "m0", 5).score == 10
 
-    def test_a_given_id_is_remembered_for_24_hours(
-        self, engine: Laurels, new_board: NewBoard, clock: FixedClock
+    @pytest.mark.parametrize(
+        "step", [timedelta(seconds=-5), timedelta(hours=-1), timedelta(hours=1), timedelta(days=3)]
+    )
+    def test_an_id_counts_once_whatever_the_clocks_of_processes_show(
+        self, engine: Laurels, new_board: NewBoard, clock: FixedClock, step: timedelta
+    ):
+        board = new_board(aggregate="sum", lateness="P7D")
+        clock.now = moment_of(datetime(2025, 10, 24, 0, 0, 2, tzinfo=UTC))
+        made = engine.submit(board, "ada", 5).id
+        engine.submit(board, "ada", 5, id="a")
+        clock.advance(step)
+        for given in ("a", made):
+            assert not engine.submit(board, "ada", 5, id=given).applied
+        assert engine.standing(board, "ada").score == 10
+
+    @on_node
+    def test_a_given_id_is_remembered_for_24_hours_of_valkeys_clock(
+        self, engine: Laurels, new_board: NewBoard, raw: RawValkey
     ):
         board = new_board(aggregate="sum")
         engine.submit(board, "ada", 5, id="a")
-        clock.advance(timedelta(hours=23, minutes=59))
-        assert not engine.submit(board, "ada", 5, id="a").applied
-        engine.submit(board, "ada", 5, id="b")
-        clock.advance(timedelta(hours=24) - timedelta(microseconds=1))
-        assert not engine.submit(board, "ada", 5, id="b").applied
+        for other in ("b", "c"):
+            raw.age(board, "ids", 12 * 3600)
+            engine.submit(board, "ada", 1, id=other)
+            assert not engine.submit(board, "ada", 5, id="a").applied
+
+    @on_node
+    def test_ids_that_an_earlier_version_remembered_by_day_are_taken_over(
+        self, other_engine: Laurels, new_board: NewBoard, raw: RawValkey
+    ):
+        board = new_board(aggregate="sum")
+        key = f"lb:{{{board}}}"
+        raw.client.hdel(f"{key}:board", "ids", "calls", "once")
+        today, bucket, call = int(time.time()) // 86400, int(time.time()) // 600, "c" * 22
+        raw.client.sadd(f"{key}:ids:{today - 1}", "a")
+        raw.client.sadd(f"{key}:ids:{today}", "b")
+        raw.client.sadd(f"{key}:calls:{bucket}", call)
+        for given in ("a", "b", f"~{call}.0"):
+            assert not other_engine.submit(board, "ada", 5, id=given).applied
+        assert other_engine.submit(board, "ada", 5, id="c").applied
 
     @on_node
     def test_given_ids_stay_in_valkey_for_more_than_a_day(
-        self, engine: Laurels, new_board: NewBoard, raw: RawValkey, clock: FixedClock
+        self, engine: Laurels, new_board: NewBoard, raw: RawValkey
     ):
         board = new_board()
         engine.submit(board, "ada", 5, id="a")
-        key = f"lb:{{{board}}}:ids:{clock.now // 86_400_000_000}"
+        key = f"lb:{{{board}}}:ids:0"
         assert raw.client.smembers(key) == {b"a"}
         assert 86_400 < raw.client.ttl(key) <= 2 * 86_400
 

@@ -91,14 +91,23 @@ class Board:
             "metadata": [],
             "first": [1] * len(pairs),
             "max_change": 0,
+            "fed": 0,
+            "replayed": 0,
             "targets": [
                 {"window": 1, "chosen": 0, "seconds": 0, "how": "direct", "base": 0, "days": [], "op": ""}
             ],
         }
-        names = ["board", "journal", "ids", "ids-before", "calls", "calls-before", *self.parts("window")]
+        memory = [f"{name}:{number}" for name in ("ids", "calls") for number in range(3)]
+        fed = ["fed"] * (header.get("fed") == 1)
+        names = ["board", "journal", *memory, *fed, *self.parts("window")]
         encoded = msgspec.msgpack.encode(told | header)
         flat = [word for pair in pairs for word in pair]
         return self.call("laurels_submit", names, encoded, "what was submitted", "", *flat)
+
+    def age(self, name: str, seconds: int) -> None:
+        """The generation that is written to becomes this much older, as by a step of the server's clock."""
+        number, began = self.client.hget(self.key("board"), name).split()
+        self.client.hset(self.key("board"), name, f"{int(number)} {int(began) - seconds}")
 
     def entries(self, window: str = "window") -> list[tuple[bytes, float]]:
         return self.client.zrange(self.key(window), 0, -1, withscores=True)
@@ -163,9 +172,10 @@ class TestSubmit:
         skipped = [entry[b"skipped"] for _, entry in client.xrange(board.key("journal"))]
         assert skipped == [b"", b"1"]
 
-    def test_duplicate_when_the_id_was_seen_the_day_before(self, client: Client):
+    @pytest.mark.parametrize("generation", range(3))
+    def test_duplicate_when_any_generation_knows_the_id(self, client: Client, generation: int):
         board = Board(client)
-        client.sadd(board.key("ids-before"), "a")
+        client.sadd(board.key(f"ids:{generation}"), "a")
         assert board.submit((5, "ada"), ids=["a"], calls=[""])[1] == [1, b"duplicate"]
 
     def test_duplicate_when_it_occurs_twice_in_the_call(self, client: Client):
@@ -174,18 +184,34 @@ class TestSubmit:
         assert board.submit(*pairs, ids=["a", "a", ""], calls=["", "", ""], fast=1)[1] == [2, b"duplicate"]
         assert board.entries() == [(b"ada", 7.0)]
 
-    @pytest.mark.parametrize("bucket", ["calls", "calls-before"])
-    def test_duplicate_when_the_call_that_made_the_id_ran(self, client: Client, bucket: str):
+    @pytest.mark.parametrize("generation", range(3))
+    def test_duplicate_when_the_call_that_made_the_id_ran(self, client: Client, generation: int):
         board = Board(client)
-        client.sadd(board.key(bucket), "x")
+        client.sadd(board.key(f"calls:{generation}"), "x")
         assert board.submit((5, "ada"), ids=["~x.0"], calls=["x"])[1] == [1, b"duplicate"]
         assert board.submit((5, "ada"), ids=["~y.0"], calls=["y"])[1] == []
 
     def test_a_call_is_remembered_by_its_id(self, client: Client):
         board = Board(client)
         board.submit((5, "ada"), call="x")
-        assert client.smembers(board.key("calls")) == {b"x"}
-        assert 0 < client.ttl(board.key("calls")) <= 1200
+        assert client.smembers(board.key("calls:0")) == {b"x"}
+        assert 0 < client.ttl(board.key("calls:0")) <= 2 * 86400
+
+    @pytest.mark.parametrize("known", ["fed", "calls:0", "calls:1", "calls:2"])
+    def test_a_call_from_a_feeder_runs_once(self, client: Client, known: str):
+        board = Board(client)
+        client.sadd(board.key(known), "x")
+        assert board.submit((5, "ada"), (6, "eve"), call="x", fed=1)[1] == [1, b"duplicate", 2, b"duplicate"]
+        assert board.submit((5, "ada"), call="y", fed=1)[1] == []
+        assert client.sismember(board.key("fed"), "y")
+        assert board.entries() == [(b"ada", 5.0)]
+
+    def test_ids_that_a_call_from_a_feeder_made_are_not_remembered_one_by_one(self, client: Client):
+        board = Board(client)
+        client.sadd(board.key("ids:0"), "~x.1")  # sent again by its client, and counted
+        told = board.submit((5, "ada"), (6, "eve"), call="x", fed=1, ids=["~x.0", "~x.1"], calls=["x", "x"])
+        assert told[1] == [2, b"duplicate"]
+        assert client.smembers(board.key("ids:0")) == {b"~x.1"}
 
     def test_range_when_a_double_would_become_infinite(self, client: Client):
         board = Board(client)
@@ -560,15 +586,103 @@ def _library_code(listed: Any) -> str:  # noqa: ANN401  # a map by RESP3, a flat
     return words[words.index(b"library_code") + 1].decode()
 
 
+class TestMemory:
+    """What is remembered ages by the server's clock: here, by when its generation began."""
+
+    PERIOD = 45_000
+
+    def submit(self, board: Board, given: str) -> bool:
+        """Whether it counted."""
+        return board.submit((5, "ada"), ids=[given], calls=[""])[1] == []
+
+    def state(self, board: Board, name: str = "ids") -> tuple[int, int]:
+        number, began = board.client.hget(board.key("board"), name).split()
+        return int(number), int(began)
+
+    def test_an_id_is_remembered_for_two_periods_at_least(self, client: Client):
+        board = Board(client)
+        assert self.submit(board, "first")
+        board.age("ids", self.PERIOD - 60)
+        assert self.submit(board, "a")
+        for other in ("b", "c"):
+            board.age("ids", self.PERIOD)
+            assert self.submit(board, other)
+            assert not self.submit(board, "a")
+
+    def test_an_id_is_forgotten_after_three_periods(self, client: Client):
+        board = Board(client)
+        for given in ("a", "b", "c"):
+            assert self.submit(board, given)
+            board.age("ids", self.PERIOD)
+        assert self.submit(board, "d")
+        assert self.submit(board, "a")
+        assert not self.submit(board, "b")
+
+    def test_a_step_ahead_by_years_ends_one_generation(self, client: Client):
+        board = Board(client)
+        assert self.submit(board, "a")
+        board.age("ids", 10 * 365 * 86_400)
+        assert self.submit(board, "b")
+        assert not self.submit(board, "a")
+        assert self.state(board)[0] == 1
+
+    def test_a_step_back_forgets_nothing_and_lets_the_generation_begin_again(self, client: Client):
+        board = Board(client)
+        assert self.submit(board, "a")
+        _, began = self.state(board)
+        board.age("ids", -10 * 365 * 86_400)
+        assert self.submit(board, "b")
+        assert not self.submit(board, "a")
+        number, begins = self.state(board)
+        assert number == 0
+        assert began <= begins <= began + 60
+
+    def test_a_call_is_remembered_for_ten_minutes(self, client: Client):
+        board = Board(client)
+        board.submit((5, "ada"), call="x")
+        for _ in range(2):
+            board.age("calls", 360)
+            board.submit((5, "ada"))
+            assert board.submit((5, "ada"), ids=["~x.0"], calls=["x"])[1] == [1, b"duplicate"]
+        board.age("calls", 360)
+        board.submit((5, "ada"))
+        assert board.submit((5, "ada"), ids=["~x.0"], calls=["x"])[1] == []
+
+    def test_every_generation_expires(self, client: Client):
+        board = Board(client)
+        for given in ("a", "b", "c", "d"):
+            self.submit(board, given)
+            for name in ("ids", "calls"):
+                board.age(name, self.PERIOD)
+        keys = [board.key(f"{name}:{number}") for name in ("ids", "calls") for number in range(3)]
+        assert all(0 < client.ttl(key) <= 2 * 86_400 for key in keys)
+
+    def test_a_generation_is_set_aside_shortly_before_it_would_be_dropped(self, client: Client):
+        board = Board(client)
+        names = ["board", "ids:0", "ids:1", "ids:2", "ids:0|gone"]
+        for given in ("a", "b", "c"):
+            assert self.submit(board, given)
+            board.age("ids", self.PERIOD - 1801)
+            assert board.call("laurels_retire", names, "ids", 1, 60) == []
+            board.age("ids", 1801)
+        assert board.call("laurels_retire", names, "ids", 1, 60) == [board.key("ids:0|gone").encode()]
+        assert client.smembers(board.key("ids:0|gone")) == {b"a"}
+        assert not client.exists(board.key("ids:0"))
+        assert not self.submit(board, "b")
+        assert self.submit(board, "a")
+
+
 class TestOnce:
     """Requests that have a key: claimed, settled, and what of it another one sees."""
 
     def claim(self, board: Board, fingerprint: str = "f", owner: str = "a", seconds: int = 30) -> Any:  # noqa: ANN401  # a reply
-        return board.call("laurels_claim", ["once:1", "once:0"], "key", fingerprint, owner, seconds)
+        names = ["board", "once:0", "once:1", "once:2"]
+        return board.call("laurels_claim", names, "key", fingerprint, owner, seconds)
 
     def settle(self, board: Board, how: str, owner: str = "a", *rest: object) -> Any:  # noqa: ANN401  # a reply
         fingerprint, value = (*rest, "", "")[:2]
-        return board.call("laurels_settle", ["once:1"], "key", owner, how, fingerprint, value)
+        names = ["once:0", "once:1", "once:2"]
+        return board.call("laurels_settle", names, "key", owner, how, fingerprint, value)
 
     def test_the_first_has_it_and_the_others_wait(self, client: Client):
         board = Board(client)
@@ -576,7 +690,7 @@ class TestOnce:
         assert self.claim(board, owner="b") == [b"busy"]
         assert self.claim(board, fingerprint="", owner="b") == [b"busy"]
         assert self.claim(board, fingerprint="g", owner="b") == [b"other"]
-        assert client.ttl(board.key("once:1")) == 2 * 86400
+        assert client.ttl(board.key("once:0")) == 2 * 86400
 
     def test_what_was_answered_is_told_to_the_same_request_alone(self, client: Client):
         board = Board(client)
@@ -586,12 +700,27 @@ class TestOnce:
         assert self.claim(board, fingerprint="", owner="b") == [b"done", b"f", b"the answer"]
         assert self.claim(board, fingerprint="g", owner="b") == [b"other"]
 
-    def test_the_answers_of_the_day_before_are_known(self, client: Client):
+    def test_answers_of_earlier_generations_are_known(self, client: Client):
         board = Board(client)
         self.claim(board)
-        self.settle(board, "done", "a", "f", "the answer")
-        found = board.call("laurels_claim", ["once:2", "once:1"], "key", "f", "b", 30)
-        assert found == [b"done", b"f", b"the answer"]
+        board.age("once", 45_000)
+        board.call("laurels_claim", ["board", "once:0", "once:1", "once:2"], "another", "f", "a", 30)
+        assert client.hkeys(board.key("once:1")) == [b"another"]
+        assert self.settle(board, "done", "a", "f", "the answer") == 1
+        assert self.claim(board, owner="b") == [b"done", b"f", b"the answer"]
+
+    def test_a_key_that_is_claimed_again_and_forgotten_is_known_to_no_generation(self, client: Client):
+        board = Board(client)
+        self.claim(board, seconds=0)
+        board.age("once", 45_000)
+        assert self.claim(board, owner="b") == [b"mine"]
+        assert self.settle(board, "forget", "b") == 1
+        assert self.claim(board, fingerprint="g", owner="c") == [b"mine"]
+
+    def test_a_claim_from_before_the_servers_clock_was_set_back_does_not_block(self, client: Client):
+        board = Board(client)
+        self.claim(board, seconds=3600)
+        assert self.claim(board, owner="b", seconds=30) == [b"mine"]
 
     def test_a_claim_runs_out_and_is_lost_to_the_next(self, client: Client):
         board = Board(client)

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 Client = Any  # redis-py types its client only in part
 PLAIN = ("plain", "number", 1, "shared", 0, 0)
 WITH_METADATA = ("plain", "number", 1, "shared", 0, 1)
-KEYS = ("board", "journal", "ids", "ids-before", "calls", "calls-before", "ratings", "window")
+MEMORY = ("ids:0", "ids:1", "ids:2", "calls:0", "calls:1", "calls:2")
+KEYS = ("board", "journal", *MEMORY, "ratings", "window")
 NEW = {"ada": ("", "1016"), "bob": ("", "984")}
 
 _names = itertools.count(1)
@@ -62,7 +63,7 @@ class Duels:
         }
         told: dict[str, object] = {
             "shape": PLAIN, "version": 7, "aggregate": "last", "count": len(states), "fast": 0, "report": 1,
-            "journal": 1, "call": f"call-{next(_names)}", "ids": [""], "calls": [""], "ops": [],
+            "journal": 1, "call": f"call-{next(_names)}", "ids": [""], "calls": [""], "ops": [], "fed": 0, "replayed": 0,
             "metadata": [], "first": [1] * len(states), "max_change": 0, "targets": [target],
             "sizes": [len(states)], "skip": [0] * len(states), "repeated": [0],
         } | header  # fmt: skip

@@ -33,7 +33,7 @@ async def valkey(own_valkey_url: str) -> AsyncGenerator[Valkey]:
 async def tag(valkey: Valkey) -> str:
     """The beginning of a board's keys; its version is 7."""
     tag = f"{{fences/{next(_numbers)}}}"
-    await functions.adopt(valkey, f"{tag}:board", VERSION)
+    await functions.adopt(valkey, (f"{tag}:board",), VERSION)
     return tag
 
 

@@ -8,6 +8,7 @@ PostgreSQL to be used.
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import TYPE_CHECKING, Final
 
 from laurels.boards.board import Board
@@ -89,7 +90,10 @@ class Catalog:
     async def adopt(self, board: Board) -> None:
         """Puts this version in force, unless a later one is."""
         for shard in range(board.keys.shards):
-            await functions.adopt(self._valkey, board.keys.of_board(shard, "board"), board.version)
+            keys = [board.keys.of_board(shard, "board")]
+            for name in ("ids", "calls", "once"):
+                keys += board.keys.buckets(shard, name, time.time()) + board.keys.generations(shard, name)
+            await functions.adopt(self._valkey, keys, board.version)
         self._boards[board.ref] = board
 
     async def _load_once(self, ref: BoardRef) -> Board:

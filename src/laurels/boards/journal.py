@@ -2,12 +2,12 @@
 
 An entry of the stream has a `body`, msgpack of `[kind, call, now, version, content]`, and what of it was
 `skipped`: the numbers, from 1, of submissions that were refused. The version is the definition's that was in
-force; it tells a board from an earlier one of the same name.
+force; it tells a board from an earlier one of the same name. Where the board feeds others, these follow.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
@@ -39,6 +39,13 @@ class Unreadable(Exception):
     """An entry that is none of ours, or of a version to come."""
 
 
+class Feed(NamedTuple):
+    """A board that is fed, and the version of its definition at that time."""
+
+    board: str
+    version: int
+
+
 class Part(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """What a call did to one member."""
 
@@ -62,6 +69,8 @@ class Recorded(msgspec.Struct, frozen=True):
     now: int
     version: int
     parts: list[Part]
+    feeds: list[Feed]
+    """The boards that receive the same submissions."""
 
 
 class _Body(msgspec.Struct, array_like=True, frozen=True):
@@ -70,6 +79,7 @@ class _Body(msgspec.Struct, array_like=True, frozen=True):
     now: int
     version: int
     content: msgspec.Raw
+    feeds: list[Feed] = []
 
 
 _body = msgspec.msgpack.Decoder(_Body)
@@ -85,7 +95,8 @@ def submit_entry(parcel: Parcel) -> bytes:
         (each.index, each.id, each.member, each.score, each.moment, each.groups, each.op, each.metadata)
         for each in parcel.parts
     ]
-    return _encode((SUBMIT, parcel.call, parcel.now, parcel.board.version, parts))
+    body = SUBMIT, parcel.call, parcel.now, parcel.board.version, parts
+    return _encode((*body, parcel.feeds) if parcel.feeds else body)
 
 
 def remove_entry(call: str, now: Moment, version: int, member: bytes) -> bytes:
@@ -127,7 +138,7 @@ def read_entry(body: bytes, skipped: bytes) -> Recorded:
         raise Unreadable(str(error)) from error
     if refused:
         parts = [part for number, part in enumerate(parts) if number not in refused]
-    return Recorded(head.kind, head.call, head.now, head.version, list(parts))
+    return Recorded(head.kind, head.call, head.now, head.version, list(parts), head.feeds)
 
 
 def _submitted(head: _Body) -> list[Part]:

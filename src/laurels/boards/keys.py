@@ -6,8 +6,9 @@
     lb:{project/board}:board :journal :dead :windows   of the board
     lb:{project/board}:ratings                       players' ratings, where scores come from matches
     lb:{project/board}:index                         how far an index declared on a model is applied
-    lb:{project/board}:ids:20385 :calls:2935478      what was submitted lately
-    lb:{project/board}:once:20385                    requests that have a key of the client's
+    lb:{project/board}:ids:0 :calls:0                what was submitted lately, in three generations
+    lb:{project/board}:once:0                        requests that have a key of the client's, likewise
+    lb:{project/board}:fed                           calls from feeders that their journals still tell of
     lb:{project/board}:cuts:daily|2025-10-24         the groups that a window has
     lb:{project/board}:built:rolling_7d|2025-10-24:UTC   a rolling window that is complete, in a zone
 
@@ -25,7 +26,7 @@ import re
 import zlib
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from laurels.boards.definition import NAME_PATTERN, BoardDefinition
@@ -34,6 +35,8 @@ from laurels.errors import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+GENERATIONS: Final = 3
 
 _NAME = re.compile(NAME_PATTERN)
 # What has a meaning in keys or in `group=`, and control characters; the rest of UTF-8 stands as it is.
@@ -146,6 +149,15 @@ class KeySpace:
     def of_board(self, shard: int, name: str) -> str:
         """`board`, `journal`, `windows`, `ids:…`, and the others that stand on top."""
         return f"{self._own[shard]}:{name}"
+
+    def generations(self, shard: int, name: str) -> tuple[str, ...]:
+        """The keys of `ids`, `calls` or `once`: what is remembered for a while (lua/memory.lua)."""
+        return tuple(self.of_board(shard, f"{name}:{number}") for number in range(GENERATIONS))
+
+    def buckets(self, shard: int, name: str, seconds: float) -> tuple[str, ...]:
+        """What the generations were before: named by the clock, a day or ten minutes each; three of them."""
+        present = int(seconds) // (600 if name == "calls" else 86400)
+        return tuple(self.of_board(shard, f"{name}:{present + ago}") for ago in (-1, 0, 1))
 
     def window(self, shard: int, label: str, placeholders: Mapping[str, str], cut: Cut = WHOLE) -> str:
         """The sorted set of one window, whole or of a group."""

@@ -7,21 +7,22 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from laurels.boards.journal import submit_entry
-from laurels.boards.keys import WHOLE
+from laurels.boards.keys import GENERATIONS, WHOLE
 from laurels.boards.ordering import pack_int64
 from laurels.boards.submission import EVERYBODY
-from laurels.moments import DAY, SECOND
+from laurels.moments import SECOND
 from laurels.valkey.messages import SubmitHeader, TargetHeader, shape_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from laurels.boards.board import Address, Board, Target, Touched
+    from laurels.boards.journal import Feed
     from laurels.boards.submission import Checked
     from laurels.moments import Moment
     from laurels.valkey.client import Value
-
-CALL_BUCKET: Final = 600 * SECOND
+# The keys of a call before its windows.
+BOARD_KEYS: Final = 2 + 2 * GENERATIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,10 @@ class Parcel:
     report: bool
     is_durable: bool = False
     """Whether it must be known later that the call ran."""
+    feeds: tuple[Feed, ...] = ()
+    """The boards that receive these submissions too."""
+    feeder: int | None = None
+    """The shard of the board that feeds this one, where that has a journal; None for a board's own calls."""
 
     def has_metadata(self) -> bool:
         return any(checked.metadata for checked in self.parts)
@@ -70,15 +75,20 @@ def lay_out(parcel: Parcel, *, metadata: bool) -> Message:
         journal=1 if definition.archive.journal else 2,
         call=parcel.call,
         ids=[checked.id for checked in submissions] if has_ids else [],
-        calls=[checked.made_by for checked in submissions] if has_ids else [],
+        calls=_made_by(parcel) if has_ids else [],
         ops=[checked.op for checked in submissions] if has_ops else [],
         metadata=[checked.metadata for checked in submissions] if metadata else [],
         first=first if report or definition.limits.max_change else [],
         max_change=_max_change(board),
         targets=outline.headers,
         durable=int(parcel.is_durable),
+        fed=int(parcel.feeder is not None),
     )
-    return Message(keys=outline.keys, header=header, rest=_rest(parcel), targets=outline.targets)
+    keys = outline.keys
+    if parcel.feeder is not None:
+        fed = board.keys.of_board(parcel.shard, "fed")
+        keys = *keys[:BOARD_KEYS], fed, *keys[BOARD_KEYS:]
+    return Message(keys=keys, header=header, rest=_rest(parcel), targets=outline.targets)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +150,7 @@ def _outlined(whither: _Whither, chosen: dict[Target, list[int]], count: int) ->
         )
         for target, numbers in chosen.items()
     ]
-    keys = *_board_keys(board, whither.shard, now), *_window_keys(whither, windows)
+    keys = *_board_keys(board, whither.shard), *_window_keys(whither, windows)
     return _Outline(windows, keys, tuple(chosen), headers)
 
 
@@ -175,10 +185,10 @@ def _by_target(together: dict[Touched, list[int]]) -> dict[Target, list[int]]:
     return dict(sorted(chosen.items(), key=lambda each: each[0].pane.how != "direct"))
 
 
-def _board_keys(board: Board, shard: int, now: Moment) -> Iterable[str]:
-    day, bucket = now // DAY, now // CALL_BUCKET
-    names = ("board", "journal", f"ids:{day}", f"ids:{day - 1}", f"calls:{bucket}", f"calls:{bucket - 1}")
-    return (board.keys.of_board(shard, name) for name in names)
+def _board_keys(board: Board, shard: int) -> Iterable[str]:
+    keys = board.keys
+    own = keys.of_board(shard, "board"), keys.of_board(shard, "journal")
+    return *own, *keys.generations(shard, "ids"), *keys.generations(shard, "calls")
 
 
 def confirm_keys(parcels: Iterable[Parcel]) -> list[str]:
@@ -186,7 +196,7 @@ def confirm_keys(parcels: Iterable[Parcel]) -> list[str]:
     keys: dict[str, None] = {}
     for parcel in parcels:
         keys[parcel.board.keys.of_board(parcel.shard, "board")] = None
-        keys[parcel.board.keys.of_board(parcel.shard, f"calls:{parcel.now // CALL_BUCKET}")] = None
+        keys |= dict.fromkeys(parcel.board.keys.generations(parcel.shard, "calls"))
     return list(keys)
 
 
@@ -205,6 +215,18 @@ def _rest(parcel: Parcel) -> list[Value]:
         rest.append(place(checked.score))
         rest.append(checked.member)
     return rest
+
+
+def fed_call(call: str, shard: int) -> str:
+    """What a call to one shard of a feeder is called on the boards that it feeds."""
+    return f"{call}/{shard}"
+
+
+def _made_by(parcel: Parcel) -> list[str]:
+    """For each submission the call that made its id, as this board knows it; or ""."""
+    made = [checked.made_by for checked in parcel.parts]
+    feeder = parcel.feeder
+    return made if feeder is None else [call and fed_call(call, feeder) for call in made]
 
 
 def _max_change(board: Board) -> float | tuple[int, int]:

@@ -15,16 +15,14 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from laurels.errors import InFlight, KeyReused, LaurelsError, Unavailable
-from laurels.moments import DAY
 from laurels.valkey import functions
 from laurels.valkey.messages import Settlement, Wanted
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Sequence
 
     from laurels.boards.catalog import Catalog
     from laurels.boards.keys import BoardRef
-    from laurels.clock import Clock
     from laurels.valkey.client import Valkey
 
 # As long as a key may be held by a process that is gone.
@@ -62,10 +60,9 @@ class Claim:
 class Once:
     """Claims on keys, each of one board."""
 
-    def __init__(self, valkey: Valkey, catalog: Catalog, clock: Clock) -> None:
+    def __init__(self, valkey: Valkey, catalog: Catalog) -> None:
         self._valkey = valkey
         self._catalog = catalog
-        self._clock = clock
 
     @asynccontextmanager
     async def claim(self, ref: BoardRef, key: str, fingerprint: str = "") -> AsyncGenerator[Claim]:
@@ -75,11 +72,10 @@ class Once:
         that leaves the outcome unknown, only for the same request.
         """
         board = await self._catalog.board(ref)
-        day = self._clock() // DAY
-        today, before = (board.keys.of_board(0, f"once:{each}") for each in (day, day - 1))
+        once = board.keys.generations(0, "once")
         owner = secrets.token_urlsafe(12)
         wanted = Wanted(key, fingerprint, owner, CLAIM_SECONDS)
-        found = await functions.claim(self._valkey, (today, before), wanted)
+        found = await functions.claim(self._valkey, (board.keys.of_board(0, "board"), *once), wanted)
         claim = Claim(key, fingerprint)
         match found.outcome:
             case b"busy":
@@ -94,30 +90,30 @@ class Once:
                 return
             case _:
                 pass
-        renewing = asyncio.create_task(self._renew(today, key, owner))
+        renewing = asyncio.create_task(self._renew(once, key, owner))
         try:
             yield claim
         except LaurelsError as error:
             how = "open" if isinstance(error, Unavailable) else "forget"
-            await self._settle(today, Settlement(key, owner, how, claim.fingerprint))
+            await self._settle(once, Settlement(key, owner, how, claim.fingerprint))
             raise
         except BaseException:
             # Cut off anywhere: what was sent may have counted.
-            await self._settle(today, Settlement(key, owner, "open", claim.fingerprint))
+            await self._settle(once, Settlement(key, owner, "open", claim.fingerprint))
             raise
         finally:
             renewing.cancel()
         if claim.answer is None:
-            await self._settle(today, Settlement(key, owner, "forget"))
+            await self._settle(once, Settlement(key, owner, "forget"))
         else:
-            await self._settle(today, Settlement(key, owner, "done", claim.fingerprint, claim.answer))
+            await self._settle(once, Settlement(key, owner, "done", claim.fingerprint, claim.answer))
 
-    async def _renew(self, once: str, key: str, owner: str) -> None:
+    async def _renew(self, once: Sequence[str], key: str, owner: str) -> None:
         while True:
             await asyncio.sleep(RENEWAL_SECONDS)
             await self._settle(once, Settlement(key, owner, "renew", value=CLAIM_SECONDS))
 
-    async def _settle(self, once: str, settlement: Settlement) -> None:
+    async def _settle(self, once: Sequence[str], settlement: Settlement) -> None:
         """What was done is done: a Valkey that does not hear of it only lets the claim run out."""
         try:
             await functions.settle(self._valkey, once, settlement)

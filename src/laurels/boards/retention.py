@@ -17,10 +17,8 @@ from laurels.boards.answers import WindowInfo
 from laurels.boards.board import CLOCK_SKEW, Address, Target
 from laurels.boards.journal import remove_entry
 from laurels.boards.keys import parse_cut
-from laurels.boards.message import CALL_BUCKET
 from laurels.boards.submission import check_member
 from laurels.errors import InvalidInput
-from laurels.moments import DAY
 from laurels.valkey import functions
 from laurels.valkey.discards import Discards
 from laurels.valkey.functions import DefinitionChanged
@@ -170,7 +168,7 @@ class Retention:
                     await self._valkey.command("ZREM", board.keys.of_board(shard, "windows"), token)
 
     async def sweep(self, board: Board) -> None:
-        """Takes away what nobody can ask for any more: windows, and ids of the day before yesterday."""
+        """Takes away what nobody can ask for any more: windows, and ids that are about to be forgotten."""
         now = self._clock() - CLOCK_SKEW  # another's clock may be behind, and it may still ask
         for shard in range(board.keys.shards):
             for token in await self._tokens(board, shard):
@@ -179,8 +177,9 @@ class Retention:
                     await self._discard_over(board, shard, token, now)
                 if all(over):
                     await self._unlist(board, shard, token)
-            names = (f"{name}:{now // DAY - 2}" for name in ("ids", "once"))
-            await self._discards.discard(*(board.keys.of_board(shard, name) for name in names))
+            for kind in ("ids", "once"):
+                key, generations = board.keys.of_board(shard, "board"), board.keys.generations(shard, kind)
+                await self._discards.retire(key, generations, kind)
 
     async def empty_discarded(self) -> int:
         """Empties large keys that were taken away; how many."""
@@ -233,12 +232,11 @@ class Retention:
         await self._valkey.command("ZREM", board.keys.of_board(shard, "windows"), token)
 
     async def _discard_board(self, board: Board, shard: int) -> None:
-        day, bucket = self._clock() // DAY, self._clock() // CALL_BUCKET
-        # Each lives for two days or twenty minutes from its first use, so one of the time before may be left.
-        names = ["windows", "journal", "dead", "ratings", "index"]
-        names += [f"{name}:{day - ago}" for name in ("ids", "once") for ago in range(3)]
-        names += [f"calls:{bucket - ago}" for ago in range(3)]
-        await self._discards.discard(*(board.keys.of_board(shard, name) for name in names))
+        names = ("windows", "journal", "dead", "ratings", "index", "fed")
+        keys = [board.keys.of_board(shard, name) for name in names]
+        for name in ("ids", "calls", "once"):
+            keys += board.keys.generations(shard, name)
+        await self._discards.discard(*keys)
 
     async def _entries(self, board: Board, address: Address) -> int:
         counts = await asyncio.gather(

@@ -140,16 +140,14 @@ class Eraser:
 
     async def _forget(self, board: Board, shard: int, member: bytes, ids: list[bytes]) -> None:
         """Dead letters, ids, and answers that are stored for whoever asks again."""
-        today = self.clock() // DAY
         mentions = Mentions(member.decode())
-        for day in range(today - DAYS, today + 1):
-            known = board.keys.of_board(shard, f"ids:{day}")
+        for known in board.keys.generations(shard, "ids"):
             if ids:
                 await self.valkey.command("SREM", known, *ids)
             if board.is_rated or not board.definition.archive.journal:
                 await self._forget_ids(known, mentions)
-            for each in range(board.keys.shards):
-                await self._forget_answers(board.keys.of_board(each, f"once:{day}"), member)
+        for answers in board.keys.generations(0, "once"):
+            await self._forget_answers(answers, member)
         await self._forget_dead(board.keys.of_board(shard, "dead"), member)
 
     async def _forget_metadata(self, board: Board, shard: int, mentions: Mentions) -> None:

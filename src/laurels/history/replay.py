@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Final
 from laurels.boards.board import Address, Target
 from laurels.boards.journal import ERASE, MATCH, PLACE, REMOVE, SUBMIT
 from laurels.boards.keys import WHOLE, Cut
-from laurels.boards.message import CALL_BUCKET, Parcel, lay_out
+from laurels.boards.message import Parcel, lay_out
 from laurels.boards.retention import PARTS, WINDOWS_A_CALL, target_at
 from laurels.boards.rolling import fold_days
 from laurels.boards.submission import EVERYBODY, MADE_ID, Checked, Submission, cuts_of
 from laurels.boards.submit import cuts_a_call
 from laurels.history.fold import goes_on_without
-from laurels.moments import DAY, SECOND
+from laurels.moments import DAY, MILLISECOND, SECOND
 from laurels.valkey import functions
 from laurels.valkey.discards import Discards
 from laurels.valkey.messages import PlaceHeader, RemoveHeader, shape_of
@@ -41,6 +41,12 @@ if TYPE_CHECKING:
 LIFE_SECONDS: Final = 3600
 PROLONG_SECONDS: Final = 600.0
 COMMANDS_TOGETHER: Final = 1000
+# How long ids and calls can be of use to the board in use, and what it keeps them for: seconds.
+IDS_KEPT: Final = 2 * DAY
+CALLS_KEPT: Final = 1200 * SECOND
+MEMORY_SECONDS: Final = 2 * DAY // SECOND
+# Calls are compared within twice this.
+CALL_BUCKET: Final = 600 * SECOND
 _NOTHING: Final = Submission("", 0)
 
 
@@ -49,6 +55,8 @@ class _Together:
     """Submissions that go into one call: made so close to each other that they touch the same windows."""
 
     now: Moment
+    recorded: Moment
+    """By Valkey's clock."""
     cost: int = 0
     parts: list[Checked] = field(default_factory=list[Checked])
     calls: set[str] = field(default_factory=set[str])
@@ -85,13 +93,12 @@ class Replay:
         self._latest: Moment = 0
         self._ends: list[tuple[Moment, int, Address]] = []
         self._numbers = count()
-        self._memory: dict[str, Moment] = {}
         self._ran: dict[int, set[str]] = {}
         self._prolonged = asyncio.get_running_loop().time()
 
     async def begin(self) -> None:
         key = self._key("board")
-        await functions.adopt(self._valkey, key, self._made.version)
+        await functions.adopt(self._valkey, (key,), self._made.version)
         await self._valkey.command("EXPIRE", key, LIFE_SECONDS)
 
     async def apply(self, rows: Iterable[Row]) -> None:
@@ -134,6 +141,7 @@ class Replay:
             return
         header = message.header
         header.journal = 0
+        header.replayed = together.recorded // SECOND
         for target in header.targets:
             target.seconds = LIFE_SECONDS
         reply = await functions.submit(self._valkey, message.keys, header, message.rest)
@@ -142,17 +150,12 @@ class Replay:
             self.refused += why != "duplicate"
         for target in message.targets:
             self._note(target)
-        day, bucket = together.now // DAY, together.now // CALL_BUCKET
-        self._memory[f"calls:{bucket}"] = (bucket + 2) * CALL_BUCKET
-        if header.ids:
-            self._memory[f"ids:{day}"] = (day + 2) * DAY
 
     async def abandon(self) -> None:
         """Leaves nothing behind."""
         for address in list(self.written):
             await self._unlink(address)
-        names = ("board", "ratings", *self._memory)
-        await self._discards.discard(*map(self._key, names))
+        await self._discards.discard(*self._of_board())
 
     def keys_of(self, board: Board, address: Address) -> list[str]:
         key = board.window_key(self._shard, address)
@@ -165,7 +168,7 @@ class Replay:
         cuts = self._cuts_of(row.groups)
         if self._together and not self._fits(self._together, row, cuts):
             await self.flush()
-        together = self._together = self._together or _Together(row.now)
+        together = self._together = self._together or _Together(row.now, _recorded(row))
         self.has_metadata = self.has_metadata or bool(row.metadata)
         if row.kind == MATCH:
             row = _of_match(row, together)
@@ -185,7 +188,10 @@ class Replay:
                 )
             )
         together.calls.add(row.call)
-        self._ran.setdefault(row.now // CALL_BUCKET, set()).add(row.call)
+        bucket = _recorded(row) // CALL_BUCKET
+        if bucket not in self._ran:
+            self._ran = {each: calls for each, calls in self._ran.items() if each >= bucket - 1}
+        self._ran.setdefault(bucket, set()).add(row.call)
         together.cost += len(cuts)
         if together.cost >= self._room:
             await self.flush()
@@ -199,7 +205,7 @@ class Replay:
     def _has_run(self, row: Row) -> bool:
         """Whether its id was made by a call before it that was remembered then."""
         made = MADE_ID.fullmatch(row.id)
-        bucket = row.now // CALL_BUCKET
+        bucket = _recorded(row) // CALL_BUCKET
         return (
             made is not None
             and row.id != _made_id(row)
@@ -209,7 +215,7 @@ class Replay:
     def _fits(self, together: _Together, row: Row, cuts: tuple[Cut, ...]) -> bool:
         if row.now == together.now:
             return True
-        if row.now // CALL_BUCKET != together.now // CALL_BUCKET:
+        if _recorded(row) // CALL_BUCKET != together.recorded // CALL_BUCKET:
             return False
         touched = self._made.touched
         return all(touched(row.at, together.now, cut).holds(row.at, row.now) for cut in cuts)
@@ -226,18 +232,19 @@ class Replay:
 
     async def _remember(self, together: _Together) -> None:
         """The board in use gets the ids and calls back that it would know today."""
-        day, bucket = together.now // DAY, together.now // CALL_BUCKET
-        if not self._remembers or day < self._now // DAY - 1:
+        if not self._remembers or together.now < self._now - IDS_KEPT:
             return
-        calls = list(together.calls)
-        ids = [*together.matches, *(part.id for part in together.parts if part.id)]
+        keys = self._live.keys
+        named = {
+            "ids": [*together.matches, *(part.id for part in together.parts if part.id)],
+            "calls": list(together.calls) if together.now >= self._now - CALLS_KEPT else [],
+        }
+        states = await self._valkey.command("HMGET", keys.of_board(self._shard, "board"), *named)
         commands: list[tuple[Value, ...]] = []
-        if bucket >= self._now // CALL_BUCKET - 1:
-            key = self._live.keys.of_board(self._shard, f"calls:{bucket}")
-            commands += _kept(key, calls, 2 * CALL_BUCKET // SECOND)
-        if ids:
-            key = self._live.keys.of_board(self._shard, f"ids:{day}")
-            commands += _kept(key, ids, 2 * DAY // SECOND)
+        for (name, values), state in zip(named.items(), states, strict=True):
+            if values:
+                key = keys.generations(self._shard, name)[int(state.split()[0]) if state else 0]
+                commands += [("SADD", key, *values), ("EXPIRE", key, MEMORY_SECONDS, "NX")]
         await self._valkey.commands(commands)
 
     async def _remove(self, row: Row) -> None:
@@ -301,11 +308,6 @@ class Replay:
             if target:
                 await self._complete(address, target)
                 await self._unlink(address)
-        for name in [name for name, until in self._memory.items() if until <= self._latest]:
-            await self._valkey.command("UNLINK", self._key(name))
-            del self._memory[name]
-        for bucket in [each for each in self._ran if each < self._latest // CALL_BUCKET - 2]:
-            del self._ran[bucket]
         await self._prolong()
 
     async def _complete(self, day: Address, target: Target) -> None:
@@ -337,7 +339,7 @@ class Replay:
             return
         self._prolonged = asyncio.get_running_loop().time()
         keys = [key for address in self.written for key in self.keys_of(self._made, address)]
-        keys += [self._key(name) for name in ("board", "ratings", *self._memory)]
+        keys += self._of_board()
         for first in range(0, len(keys), COMMANDS_TOGETHER):
             some = keys[first : first + COMMANDS_TOGETHER]
             await self._valkey.commands([("EXPIRE", key, LIFE_SECONDS) for key in some])
@@ -348,8 +350,17 @@ class Replay:
     def _shape(self) -> Shape:
         return shape_of(self._made.ordering, dense=self._made.definition.dense, metadata=True)
 
+    def _of_board(self) -> list[str]:
+        keys, shard = self._made.keys, self._shard
+        memory = (*keys.generations(shard, "ids"), *keys.generations(shard, "calls"))
+        return [self._key("board"), self._key("ratings"), *memory]
+
     def _key(self, name: str) -> str:
         return self._made.keys.of_board(self._shard, name)
+
+
+def _recorded(row: Row) -> Moment:
+    return row.stream_id.milliseconds * MILLISECOND
 
 
 def _made_id(row: Row) -> str:
@@ -376,7 +387,3 @@ def _of_match(row: Row, together: _Together) -> Row:
     if not row.id.startswith(f"~{row.call}."):
         together.matches.add(row.id)
     return replace(row, id=f"~{row.call}.{row.index}", op="")
-
-
-def _kept(key: str, names: list[str], seconds: int) -> list[tuple[Value, ...]]:
-    return [("SADD", key, *names), ("EXPIRE", key, seconds, "NX")]

@@ -88,7 +88,7 @@ class Rebuild:
         now = self.clock()
         await self._outbox.fold_all(connection, now)
         names = [self._placer.board.keys.of_board(0, name) for name in ("board", "index", "journal")]
-        await functions.adopt(self.valkey, names[0], self._placer.board.version)
+        await functions.adopt(self.valkey, names[:1], self._placer.board.version)
         entries = 0
         async for records in self._outbox.records(connection, now):
             positions = {each.key: self.index.rule.settled(each.position, each.row, now) for each in records}

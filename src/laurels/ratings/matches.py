@@ -18,7 +18,7 @@ import msgspec
 
 from laurels.boards.deliver import Courier
 from laurels.boards.journal import match_entry
-from laurels.boards.message import Parcel, lay_out
+from laurels.boards.message import BOARD_KEYS, Parcel, lay_out
 from laurels.boards.ordering import whole
 from laurels.boards.submission import MADE_ID
 from laurels.boards.submit import cuts_a_call
@@ -186,7 +186,8 @@ class Matches:
         metadata = self._catalog.has_metadata(board) or parcel.has_metadata()
         message = lay_out(parcel, metadata=metadata)
         await self._catalog.register(board, 0, message.targets, call.now)
-        keys = [*message.keys[:6], board.keys.of_board(0, "ratings"), *message.keys[6:]]
+        ratings = board.keys.of_board(0, "ratings")
+        keys = [*message.keys[:BOARD_KEYS], ratings, *message.keys[BOARD_KEYS:]]
         entry = b""
         if board.definition.archive.journal:
             entry = match_entry(call.id, call.now, board.version, sheet.journal)

@@ -37,6 +37,13 @@ class Discards:
         if aside:
             await self._valkey.command("SADD", REGISTRY, *aside)
 
+    async def retire(self, board: str, generations: tuple[str, ...], kind: str) -> None:
+        """The same for the oldest of these generations, once it is about to be dropped anyway."""
+        keys = (board, *generations, f"{generations[0]}|gone:{secrets.token_hex(4)}")
+        aside = await functions.retire(self._valkey, keys, kind, MANY_ENTRIES, LIFE_SECONDS)
+        if aside:
+            await self._valkey.command("SADD", REGISTRY, *aside)
+
     async def empty(self) -> int:
         """Empties what was set aside; how many keys that were."""
         names = [name.decode() for name in await self._valkey.command("SMEMBERS", REGISTRY)]

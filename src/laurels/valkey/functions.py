@@ -103,8 +103,8 @@ async def match(
     return list(map(Ranks, ranks[::2], ranks[1::2]))
 
 
-async def adopt(valkey: Valkey, board_key: str, version: int) -> int:
-    return int(await valkey.write("laurels_adopt", (board_key,), (version,)))
+async def adopt(valkey: Valkey, keys: Sequence[str], version: int) -> int:
+    return int(await valkey.write("laurels_adopt", keys, (version,)))
 
 
 async def register(valkey: Valkey, keys: tuple[str, str], registration: Registration) -> None:
@@ -159,6 +159,11 @@ async def set_aside(
     return await valkey.write("laurels_set_aside", (*keys, *names), (many, seconds))
 
 
+async def retire(valkey: Valkey, keys: Sequence[str], kind: str, many: int, seconds: int) -> list[bytes]:
+    """Sets the oldest generation aside when it is about to be dropped; its other name, if it has one now."""
+    return await valkey.write("laurels_retire", keys, (kind, many, seconds))
+
+
 async def empty(valkey: Valkey, key: str, cursor: str, count: int) -> str:
     """The next cursor; "" when nothing is left."""
     return (await valkey.write("laurels_empty", (key,), (cursor, count))).decode()
@@ -210,13 +215,13 @@ async def index(valkey: Valkey, keys: Sequence[str], header: IndexHeader, rest: 
         raise CursorMoved
 
 
-async def claim(valkey: Valkey, keys: tuple[str, str], wanted: Wanted) -> Claimed:
+async def claim(valkey: Valkey, keys: Sequence[str], wanted: Wanted) -> Claimed:
     return Claimed(*await valkey.write("laurels_claim", keys, wanted))
 
 
-async def settle(valkey: Valkey, key: str, settlement: Settlement) -> bool:
+async def settle(valkey: Valkey, keys: Sequence[str], settlement: Settlement) -> bool:
     """Whether it was still the owner's."""
-    return bool(await valkey.write("laurels_settle", (key,), settlement))
+    return bool(await valkey.write("laurels_settle", keys, settlement))
 
 
 async def _read(valkey: Valkey, function: str, keys: Sequence[str], args: Sequence[Value]) -> Reply:

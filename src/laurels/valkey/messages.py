@@ -56,6 +56,8 @@ class SubmitHeader(msgspec.Struct):
     max_change: Any
     targets: list[TargetHeader]
     durable: int = 0
+    fed: int = 0
+    replayed: int = 0
 
 
 class MatchHeader(SubmitHeader, kw_only=True):

@@ -1,7 +1,10 @@
 -- What belongs to the board rather than to a window.
 --
--- laurels_adopt      KEYS 1 board;  ARGV 1 version
---   makes Valkey know the board's version, unless it knows a later one -> the version it knows now
+-- laurels_adopt      KEYS 1 board, 2…19 what it remembers by the clocks of processes, as versions before this
+--                    one kept it: of ids, calls and once each the bucket before, the present and the next, and
+--                    then the three generations (see memory.lua);  ARGV 1 version
+--   makes Valkey know the board's version, unless it knows a later one; and once takes those buckets over
+--   -> the version it knows now
 --
 -- laurels_register   KEYS 1 windows (zset of 'label|slot' by start), 2 cuts (set of the groups in a window);
 --                    ARGV 1 'label|slot', 2 start in seconds, 3 seconds to live or 0, 4… groups
@@ -19,9 +22,23 @@
 --      done.
 --      Safe to run again, and beside submissions: an entry is always computed from the days as they stand.
 
+local REMEMBERED = { 'ids', 'calls', 'once' }
+
+-- Buckets become generations; the present one is written to, so the next one is dropped first.
+local function take_over(keys)
+  for kind, name in ipairs(REMEMBERED) do
+    if #keys == 19 and server.call('HSETNX', keys[1], name, string.format('1 %.0f', seconds_now())) == 1 then
+      for i = 6 * kind - 4, 6 * kind - 2 do
+        if server.call('EXISTS', keys[i]) == 1 then server.call('RENAMENX', keys[i], keys[i + 3]) end
+      end
+    end
+  end
+end
+
 local function adopt(keys, args)
   local known = tonumber(server.call('HGET', keys[1], 'version'))
   local version = tonumber(args[1])
+  if known then take_over(keys) end
   if known and known >= version then return known end
   server.call('HSET', keys[1], 'version', args[1])
   return version

@@ -6,6 +6,11 @@
 --
 -- laurels_empty      KEYS 1 one that was set aside;  ARGV 1 cursor: '0' to begin with, 2 how many entries
 --   takes about so many entries out -> the next cursor; '' when nothing is left
+--
+-- laurels_retire     KEYS 1 board, 2…4 generations (see memory.lua), 5 another name;  ARGV 1 ids or once, 2 and 3
+--                    as 1 and 2 of laurels_set_aside
+--   sets the oldest generation aside half an hour before it would be dropped, so that no call frees a large key
+--   -> as laurels_set_aside
 
 -- An entry of a stream tells of a whole call, so it counts for a hundred.
 local SIZES = { zset = 'ZCARD', hash = 'HLEN', set = 'SCARD', stream = 'XLEN' }
@@ -30,6 +35,14 @@ local function set_aside(keys, args)
     end
   end
   return aside
+end
+
+local EARLY = 1800
+
+local function retire(keys, args)
+  local number, began = read_generation(server.call('HGET', keys[1], args[1]))
+  if not number or seconds_now() - began < PERIODS[args[1]] - EARLY then return {} end
+  return set_aside({ keys[2 + (number + 1) % 3], keys[5] }, { args[2], args[3] })
 end
 
 local function empty(keys, args)
@@ -60,3 +73,4 @@ end
 
 server.register_function('laurels_set_aside', set_aside)
 server.register_function('laurels_empty', empty)
+server.register_function('laurels_retire', retire)

@@ -2,9 +2,9 @@
 -- computed outside, from the states that the caller expects; where a player has another state, or a match was
 -- seen before that the caller thinks new, nothing is written and the caller learns how it is.
 --
--- KEYS  1…6          as laurels_submit
---       7 ratings    hash    member -> state, opaque here
---       8…           windows, as laurels_submit
+-- KEYS  1…8          as laurels_submit
+--       9 ratings    hash    member -> state, opaque here
+--       10…          windows, as laurels_submit
 -- ARGV  1…           as laurels_submit: each player of each match is a submission of the rating it is left with
 --       then         member, expected state, new state for each player once; '' for none, or no change
 --
@@ -20,7 +20,7 @@
 -- Whether nothing has changed that the matches were computed from; if not, what to answer.
 local function stale(header, keys, players, seen)
   local expected, states, repeated = true, {}, {}
-  for i, state in ipairs(gather('HMGET', keys[7], players.members)) do
+  for i, state in ipairs(gather('HMGET', keys[9], players.members)) do
     states[i] = state or ''
     expected = expected and states[i] == players.expected[i]
   end
@@ -85,7 +85,7 @@ end
 local function match(keys, args)
   local header = cmsgpack.unpack(args[1])
   local board = board_of(header.shape)
-  local known = server.call('HMGET', keys[1], 'version', 'metadata', 'fence')
+  local known = server.call('HMGET', keys[1], 'version', 'metadata', 'fence', 'ids', 'calls')
   if tonumber(known[1]) ~= header.version then return { 'version', known[1] or '' } end
   if is_fenced(known[3]) then return { 'fenced' } end
   if known[2] and not board.metadata then return { 'metadata' } end
@@ -93,15 +93,17 @@ local function match(keys, args)
   local players = read_players(header, args)
   local refusal = stale(header, keys, players, seen)
   if refusal then return refusal end
-  local windows = windows_of(board, keys, 8)
+  local windows = windows_of(board, keys, 10)
   local ranks = play(header, board, windows, args)
   if #players.changed > 0 then
-    spread('HSET', keys[7], players.changed)
+    spread('HSET', keys[9], players.changed)
     for _, target in ipairs(header.targets) do expire(windows[target.window], target.seconds) end
     if board.metadata then server.call('HSET', keys[1], 'metadata', 1) end
     append(header.journal, keys[2], args[2], '')
   end
-  if #players.changed > 0 or header.durable == 1 then remember(header, keys, seen) end
+  if #players.changed > 0 or header.durable == 1 then
+    remember(header, keys, seen, { ids = known[4], calls = known[5] })
+  end
   return { 'ok', ranks }
 end
 

@@ -4,9 +4,10 @@
 -- KEYS  1 board      hash    version, metadata (set once any entry of the board has some), fence (see
 --                            rebuild.lua)
 --       2 journal    stream  one entry a call
---       3 ids        set     ids that clients gave, this day;      4 the same, the day before
---       5 calls      set     calls that ran, these ten minutes;    6 the same, the ten before
---       7…           the windows, as `windows_of` reads them: those written, then the days that a
+--       3…5 ids      sets    ids that clients gave, in three generations (see memory.lua)
+--       6…8 calls    sets    calls that ran, likewise
+--       9 fed        set     only where `fed` is 1: calls from feeders whose journals still tell of them
+--       then         the windows, as `windows_of` reads them: those written, then the days that a
 --                    rolling window only reads
 -- ARGV  1 header     msgpack map, below
 --       2 journal entry, opaque here
@@ -20,6 +21,8 @@
 --         journal     1: append to the journal; 2: only leave a sign that something changed
 --         durable     1: write something even when nothing is accepted, for whoever waits for the disk
 --         call        this call's id
+--         fed         1: it comes from a board that feeds this one, maybe a second time: it runs once
+--         replayed    0, or the second that a replay has come to: what is remembered ages by it
 --         ids         each submission's given id, or ''
 --         calls       the call that made the id, where a made id comes back in a retry, or ''
 --         ops         each submission's aggregate, or '' for the board's
@@ -40,32 +43,23 @@
 --             reports  for each submission {applied, place, previous place, rank, previous rank}, ranks
 --                      from 0; '' and -1 where there is none. Empty unless asked for.
 
-local ID_SECONDS = 2 * 86400
-local CALL_SECONDS = 2 * 600
 -- Signs that a stream without a journal holds, about.
 local SIGNS = 100
 local PAIRS = 4
-
-local function remembered(keys, names)
-  local found = {}
-  local asked = {}
-  for _, name in ipairs(names) do
-    if name ~= '' then asked[#asked + 1] = name end
-  end
-  for _, key in ipairs(keys) do
-    for i, is_known in ipairs(gather('SMISMEMBER', key, asked)) do
-      if is_known == 1 then found[asked[i]] = true end
-    end
-  end
-  return found
-end
+-- A replay forgets ids within a day: until then the board in use remembered every one, so an id that comes
+-- again later was accepted again.
+local REPLAYED_PERIOD = 8 * 3600
 
 -- Submissions whose id was seen before, in earlier calls or earlier in this one.
 local function duplicates(header, keys)
   local refused = {}
+  if header.fed == 1 and remembered({ unpack(keys, 6, 9) }, { header.call })[header.call] then
+    for i = 1, header.count do refused[i] = 'duplicate' end
+    return refused
+  end
   if #header.ids == 0 then return refused end
-  local seen = remembered({ keys[3], keys[4] }, header.ids)
-  local ran = remembered({ keys[5], keys[6] }, header.calls)
+  local seen = remembered({ unpack(keys, 3, 5) }, header.ids)
+  local ran = remembered({ unpack(keys, 6, 8) }, header.calls)
   for i, id in ipairs(header.ids) do
     if id ~= '' then
       if seen[id] or ran[header.calls[i]] then refused[i] = 'duplicate' end
@@ -75,16 +69,26 @@ local function duplicates(header, keys)
   return refused
 end
 
-local function remember(header, keys, refused)
-  server.call('SADD', keys[5], header.call)
-  server.call('EXPIRE', keys[5], CALL_SECONDS, 'NX')
+-- `known`: the board's fields `ids` and `calls`. Ids that the call itself made need only the call.
+local function remember(header, keys, refused, known)
+  local now = header.replayed > 0 and header.replayed or seconds_now()
+  local calls, is_new = generation(keys, 6, 'calls', known.calls, now, PERIODS.calls)
+  server.call('SADD', calls, header.call)
+  if is_new then server.call('EXPIRE', calls, MEMORY_SECONDS) end
+  if header.fed == 1 then
+    server.call('SADD', keys[9], header.call)
+    -- A call that ran before adds nothing, and whoever waits for the disk waits behind a write.
+    if header.durable == 1 then server.call('HSET', keys[1], 'version', header.version) end
+  end
   local ids = {}
   for i, id in ipairs(header.ids) do
-    if id ~= '' and not refused[i] then ids[#ids + 1] = id end
+    if id ~= '' and header.calls[i] ~= header.call and not refused[i] then ids[#ids + 1] = id end
   end
   if #ids > 0 then
-    spread('SADD', keys[3], ids)
-    server.call('EXPIRE', keys[3], ID_SECONDS, 'NX')
+    local period = header.replayed > 0 and REPLAYED_PERIOD or PERIODS.ids
+    local key = generation(keys, 3, 'ids', known.ids, now, period)
+    spread('SADD', key, ids)
+    server.call('EXPIRE', key, MEMORY_SECONDS, 'NX')
   end
 end
 
@@ -97,11 +101,15 @@ local function append(how, journal, body, skipped)
   end
 end
 
--- Whether nobody may write at this moment: a fence is 'MILLISECONDS TOKEN', and good until then.
+-- Whether nobody may write at this moment: a fence is 'MILLISECONDS TOKEN', and good until then. One that ends
+-- later than any fence may is of a clock that was set back since.
+local LONGEST_FENCE = 60000
+
 local function is_fenced(fence)
   if not fence then return false end
   local now = server.call('TIME')
-  return tonumber(now[1]) * 1000 + math.floor(tonumber(now[2]) / 1000) < tonumber(string.match(fence, '^%d+'))
+  local left = tonumber(string.match(fence, '^%d+')) - tonumber(now[1]) * 1000 - math.floor(tonumber(now[2]) / 1000)
+  return left > 0 and left <= LONGEST_FENCE
 end
 
 local FLAGS = { best = { [true] = 'GT', [false] = 'LT' }, first = 'NX', last = 'CH' }
@@ -467,11 +475,11 @@ end
 local function submit(keys, args)
   local header = cmsgpack.unpack(args[1])
   local board = board_of(header.shape)
-  local known = server.call('HMGET', keys[1], 'version', 'metadata', 'fence')
+  local known = server.call('HMGET', keys[1], 'version', 'metadata', 'fence', 'ids', 'calls')
   if tonumber(known[1]) ~= header.version then return { 'version', known[1] or '' } end
   if is_fenced(known[3]) then return { 'fenced' } end
   if known[2] and not board.metadata then return { 'metadata' } end
-  local windows = windows_of(board, keys, 7)
+  local windows = windows_of(board, keys, 9 + header.fed)
   local refused = duplicates(header, keys)
   local is_fast = header.fast == 1 and next(refused) == nil
   local reports = (is_fast and write_fast or write_general)(header, board, windows, args, refused)
@@ -488,7 +496,9 @@ local function submit(keys, args)
     if board.metadata then server.call('HSET', keys[1], 'metadata', 1) end
     append(header.journal, keys[2], args[2], table.concat(skipped, ','))
   end
-  if #skipped < header.count or header.durable == 1 then remember(header, keys, refused) end
+  if #skipped < header.count or header.durable == 1 then
+    remember(header, keys, refused, { ids = known[4], calls = known[5] })
+  end
   return { 'ok', flat, reports }
 end
 

@@ -1,0 +1,55 @@
+-- What a board remembers for a while: ids, calls, and answers to requests that have a key.
+--
+-- Each is kept in three generations, one key each. One of them is written to; all three are asked. When it is
+-- a period old, the oldest of the three is dropped and written to next. So everything is remembered for two
+-- periods at least and three at most, and nothing is removed one by one.
+--
+-- Only the server's clock counts, and only as the age of a generation, so clocks may differ and step. A step
+-- ahead ends one generation early, whatever its size; after a step back the present one begins again.
+--
+-- The board's hash has a field for each, 'NUMBER SECONDS': the generation written to, and when it began.
+
+-- Two periods are 25 hours, of which 24 are promised; and 12 minutes, of which 10 are.
+local PERIODS = { ids = 45000, once = 45000, calls = 360 }
+-- A board that is not written to forgets by expiry.
+local MEMORY_SECONDS = 2 * 86400
+
+local function seconds_now()
+  return tonumber(server.call('TIME')[1])
+end
+
+local function read_generation(state)
+  if not state then return nil end
+  local number, began = string.match(state, '^(%d) (%d+)$')
+  return tonumber(number), tonumber(began)
+end
+
+-- The key of the generation to write to, and whether it has just begun. `state` is the field of the
+-- board's hash; `first` the place of the first generation among the keys.
+local function generation(keys, first, name, state, now, period)
+  local number, began = read_generation(state)
+  local age = number and now - began
+  if age and age >= 0 and age < period then return keys[first + number], false end
+  if not number then
+    number = 0
+  elseif age >= period then
+    number = (number + 1) % 3
+    server.call('UNLINK', keys[first + number])
+  end
+  server.call('HSET', keys[1], name, string.format('%d %.0f', number, now))
+  return keys[first + number], true
+end
+
+local function remembered(keys, names)
+  local found = {}
+  local asked = {}
+  for _, name in ipairs(names) do
+    if name ~= '' then asked[#asked + 1] = name end
+  end
+  for _, key in ipairs(keys) do
+    for i, is_known in ipairs(gather('SMISMEMBER', key, asked)) do
+      if is_known == 1 then found[asked[i]] = true end
+    end
+  end
+  return found
+end
