@@ -19,6 +19,7 @@ from laurels.archive.snapshots import SnapshotStore
 from laurels.boards.catalog import Catalog
 from laurels.boards.define import Definer
 from laurels.boards.definition import BoardDefinition, parse_definition
+from laurels.boards.feeds import Feeds
 from laurels.boards.keys import BoardRef
 from laurels.boards.live import Live, View
 from laurels.boards.once import Once
@@ -216,7 +217,8 @@ class Laurels(Keeping):
         self._catalog = Catalog(self.valkey, self.store)
         self._rolling = Rolling(self.valkey, self._catalog, self.clock)
         self._retention = Retention(self.valkey, self._catalog, self.clock)
-        self.drain = Drain(self.valkey, self.archive, self.store, self.clock)
+        self.feeds = Feeds(self.valkey, self._catalog, self._rolling, self.clock, self.settings.durability)
+        self.drain = Drain(self.valkey, self.archive, self.store, self.feeds, self.clock)
         self._definer = Definer(
             self._catalog,
             self.store,
@@ -224,7 +226,7 @@ class Laurels(Keeping):
             self.drain.finish_board,
             cluster=self.valkey.is_cluster,
         )
-        self._submitter = Submitter(self.valkey, self._catalog, self._rolling, self.clock)
+        self._submitter = Submitter(self.valkey, self._catalog, self._rolling, self.feeds, self.clock)
         self._matches = Matches(self.valkey, self._catalog, self._rolling, self.clock)
         self.once = Once(self.valkey, self._catalog)
         kept, journal = SnapshotStore(self.archive), JournalOfWindows(self.archive)

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING
 
 from laurels.archive.boards import BoardStore
 from laurels.archive.engine import open_archive
+from laurels.boards.catalog import Catalog
+from laurels.boards.feeds import Feeds
+from laurels.boards.rolling import Rolling
 from laurels.clock import system_clock
 from laurels.history.drain import Drain
 from laurels.valkey.client import Valkey
@@ -28,7 +31,10 @@ class Dying(Drain):
 
 async def work(valkey_url: str, postgres_url: str) -> None:
     valkey, archive = Valkey(valkey_url), open_archive(postgres_url)
-    await Dying(valkey, archive, BoardStore(archive), system_clock).run_once()
+    store = BoardStore(archive)
+    catalog = Catalog(valkey, store)
+    feeds = Feeds(valkey, catalog, Rolling(valkey, catalog, system_clock), system_clock, "fast")
+    await Dying(valkey, archive, store, feeds, system_clock).run_once()
 
 
 for _ in sys.stdin:

@@ -7,7 +7,6 @@ import random
 import signal
 import subprocess
 import sys
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -124,11 +123,11 @@ class TestRows:
         assert {row.id for row in await rows_of(laurels, board)} == {answer.id for answer in answers}
 
     async def test_an_id_used_again_after_valkey_forgot_it_is_a_row_again(
-        self, laurels: Laurels, new_board: NewBoard, clock: FixedClock
+        self, laurels: Laurels, new_board: NewBoard
     ):
         board = await new_board()
         await laurels.submit(board, "ada", 1, id="one")
-        clock.advance(timedelta(days=3))
+        await laurels.valkey.command("DEL", f"lb:{{{board}}}:ids:0")
         await laurels.submit(board, "ada", 2, id="one")
         await laurels.archived(board)
         assert [row.score for row in await rows_of(laurels, board)] == [1, 2]
@@ -432,7 +431,8 @@ class TestSeveralAtOnce:
                     batch.append(Submission(members[0], 5, id=f"{number}.{turn // 2}"))
                     accepted += (await laurels.submit_many(board, batch)).accepted
 
-        drains = [Drain(laurels.valkey, laurels.archive, laurels.store, laurels.clock) for _ in range(2)]
+        stores = laurels.valkey, laurels.archive, laurels.store
+        drains = [Drain(*stores, laurels.feeds, laurels.clock) for _ in range(2)]
         stop = asyncio.Event()
 
         async def drain(one: Drain) -> None:

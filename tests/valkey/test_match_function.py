@@ -63,9 +63,9 @@ class Duels:
         }
         told: dict[str, object] = {
             "shape": PLAIN, "version": 7, "aggregate": "last", "count": len(states), "fast": 0, "report": 1,
-            "journal": 1, "call": f"call-{next(_names)}", "ids": [""], "calls": [""], "ops": [], "fed": 0, "replayed": 0,
-            "metadata": [], "first": [1] * len(states), "max_change": 0, "targets": [target],
-            "sizes": [len(states)], "skip": [0] * len(states), "repeated": [0],
+            "journal": 1, "call": f"call-{next(_names)}", "ids": [""], "calls": [""], "ops": [],
+            "metadata": [], "first": [1] * len(states), "max_change": 0, "targets": [target], "fed": 0,
+            "sizes": [len(states)], "skip": [0] * len(states), "repeated": [0], "replayed": 0,
         } | header  # fmt: skip
         names = [*KEYS, "window|metadata"] if told["shape"] == WITH_METADATA else KEYS
         pairs = [word for name, (_, new) in states.items() for word in (new or "0", name)]

@@ -64,6 +64,11 @@ class Catalog:
         """The boards that receive every submission too."""
         return [await self.board(BoardRef.parse(feed)) for feed in board.definition.feeds]
 
+    async def id_of(self, ref: BoardRef) -> int | None:
+        """The id of the board that has this name now: its first version; None when there is none."""
+        stored = await self._store.get(ref.project, ref.board)
+        return None if stored is None else stored.id
+
     async def refresh(self, ref: BoardRef, known: int | None = None) -> Board:
         """Read the definition again, since Valkey knows another version."""
         self.forget(ref)

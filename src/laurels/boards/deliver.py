@@ -18,6 +18,7 @@ from laurels.valkey.functions import DefinitionChanged, MetadataKept
 if TYPE_CHECKING:
     from laurels.boards.board import Address, Board
     from laurels.boards.catalog import Catalog
+    from laurels.boards.journal import Feed
     from laurels.boards.keys import BoardRef
     from laurels.boards.message import Message
     from laurels.boards.submission import Checked
@@ -55,6 +56,10 @@ class Call:
     durability: Durability = "fast"
     is_confirmed_later: bool = False
     """Whether its answer need not wait, since the caller asks `confirm` for it together with others."""
+    feeds: tuple[Feed, ...] = ()
+    """The boards that receive these submissions too."""
+    feeder: int | None = None
+    """Of a call to a board that is fed: the shard of the feeder that it comes from (see `feeds`)."""
 
 
 class Courier:
@@ -74,8 +79,9 @@ class Courier:
         else:
             for checked in call.parts:
                 by_shard.setdefault(board.keys.shard_of(checked.member), []).append(checked)
+        is_durable = call.durability != "fast"
         parcels = [
-            Parcel(board, shard, call.id, now, parts, call.report, call.durability != "fast")
+            Parcel(board, shard, call.id, now, parts, call.report, is_durable, call.feeds, call.feeder)
             for shard, parts in by_shard.items()
         ]
         return [(parcel, self._message(parcel)) for parcel in parcels]
@@ -141,11 +147,12 @@ class Courier:
         board = await self._catalog.refresh(parcel.board.ref, changed.known)
         if board.keys.shards != parcel.board.keys.shards:
             raise Unavailable(f"{board.ref} was just defined anew with other shards; try again")
-        now = self._clock()
+        now, is_fed = self._clock(), parcel.feeder is not None
         good: list[Checked] = []
         for part in parcel.parts:
             try:
-                good.append(check(board, part.given, now, part.index))
+                # What a feeder counted is not late: it came in time there.
+                good.append(check(board, part.given, part.moment if is_fed else now, part.index))
             except InvalidInput as error:
                 outcome.refused[part.index] = error
         return replace(parcel, board=board, now=now, parts=good)

@@ -24,9 +24,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
-import structlog
 
 from laurels.boards.deliver import Call, Courier, Outcome
+from laurels.boards.feeds import feeds_of, for_feed
 from laurels.boards.submission import BatchResult, Checked, Rejected, Submission, Submitted, check
 from laurels.errors import InvalidInput, OutcomeUnknown
 from laurels.valkey import functions
@@ -37,14 +37,13 @@ if TYPE_CHECKING:
     from laurels.boards.board import Board
     from laurels.boards.catalog import Catalog
     from laurels.boards.deliver import LaidOut
+    from laurels.boards.feeds import Feeds
     from laurels.boards.keys import BoardRef
     from laurels.boards.message import Parcel
     from laurels.boards.rolling import Rolling
     from laurels.clock import Clock
     from laurels.valkey.client import Valkey
     from laurels.valkey.messages import Durability
-
-log = structlog.get_logger()
 
 # What a call may cost, so that it does not hold Valkey for 10 ms even where the machine takes a turn from it
 # (bench/stalls.py), and so that the next call is laid out while it runs. Then what an entry costs: written as
@@ -88,10 +87,17 @@ class _Chunk:
         else:
             checked = check(self.board, given, now, index)
         if self.feeds:
-            self.fed.append([check(feed, _for_feed(feed, checked), now, index) for feed in self.feeds])
+            given = checked.given
+            if isinstance(given.score, str):  # to boards of doubles it is a number
+                given = msgspec.structs.replace(given, score=checked.score)
+            self.fed.append([check(feed, for_feed(feed, given), now, index) for feed in self.feeds])
         self.own.append(checked)
         self.places.append(place)
         self.cost += len(checked.cuts)
+
+    def call(self, durability: Durability, *, report: bool) -> Call:
+        call = Call(self.id, self.board, self.own, report, durability)
+        return replace(call, feeds=feeds_of(self.feeds)) if self.feeds else call
 
     def made_id(self, checked: Checked) -> str:
         """The id under which this submission can be sent again."""
@@ -155,8 +161,11 @@ class _Queue:
 class Submitter:
     """Sends submissions to the boards that it finds in the catalog."""
 
-    def __init__(self, valkey: Valkey, catalog: Catalog, rolling: Rolling, clock: Clock) -> None:
+    def __init__(
+        self, valkey: Valkey, catalog: Catalog, rolling: Rolling, feeds: Feeds, clock: Clock
+    ) -> None:
         self._valkey = valkey
+        self._feeds = feeds
         self._courier = Courier(valkey, catalog, clock)
         self._catalog = catalog
         self._rolling = rolling
@@ -242,7 +251,7 @@ class Submitter:
         under_way: asyncio.Task[None] | None = None
         try:
             for chunk in self._chunks(board, feeds, given, batch.refused):
-                call = Call(chunk.id, board, chunk.own, report=False, durability=batch.durability)
+                call = chunk.call(batch.durability, report=False)
                 call = replace(call, is_confirmed_later=True) if is_durable else call
                 laid_out = self._courier.lay_out(call)
                 if under_way:
@@ -273,22 +282,9 @@ class Submitter:
         batch.unconfirmed.clear()
 
     async def _feed(self, chunk: _Chunk, call: Call, outcome: Outcome) -> None:
-        """Carries what the board accepted to the boards that it feeds, under the same id, as durably."""
-        now = self._clock()
-        self._rolling.prepare(chunk.board, now)
-        for number, feed in enumerate(chunk.feeds):
-            parts = [fed[number] for fed in chunk.fed if fed[number].index not in outcome.refused]
-            fed = await self._courier.deliver(replace(call, board=feed, parts=parts, report=False))
-            outcome.unconfirmed += fed.unconfirmed
-            for index, refusal in fed.refused.items():
-                log.warning(
-                    "a fed board refused what its feeder counted",
-                    feeder=str(chunk.board.ref),
-                    fed=str(feed.ref),
-                    id=chunk.made_id(chunk.own[index]),
-                    why=refusal.detail,
-                )
-            self._rolling.prepare(feed, now)
+        self._rolling.prepare(chunk.board, self._clock())
+        if chunk.feeds:
+            await self._feeds.carry(call, chunk.feeds, chunk.fed, outcome)
 
     async def _send_waiting(self, ref: BoardRef, queue: _Queue, durability: Durability) -> None:
         try:
@@ -311,7 +307,7 @@ class Submitter:
             waiting.checked if waiting.board is board else waiting.checked.given for waiting in taken
         )
         for chunk in self._chunks(board, feeds, given, refused):
-            call = Call(chunk.id, board, chunk.own, report=True, durability=durability)
+            call = chunk.call(durability, report=True)
             try:
                 outcome = await self._courier.deliver(call)
                 await self._feed(chunk, call, outcome)
@@ -367,20 +363,6 @@ def _settle(waiting: asyncio.Future[Submitted], outcome: Submitted | Exception) 
         waiting.set_exception(outcome)
     else:
         waiting.set_result(outcome)
-
-
-def _for_feed(feed: Board, checked: Checked) -> Submission:
-    """The same submission as a fed board sees it: with its own groups and aggregate. What was given in digits
-    is a number by now.
-    """
-    given = checked.given
-    groups = {name: value for name, value in (given.groups or {}).items() if name in feed.dimensions}
-    return msgspec.structs.replace(
-        given,
-        score=checked.score if isinstance(given.score, str) else given.score,
-        groups=groups or None,
-        op=given.op if feed.definition.allow_op else None,
-    )
 
 
 def _submitted(chunk: _Chunk, checked: Checked, outcome: Outcome) -> Submitted:

@@ -8,6 +8,7 @@ its streams to the others at once; and an entry that is read again, because nobo
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +17,7 @@ import structlog
 from laurels import metrics
 from laurels.archive.journal import COPY_SECONDS, Cursor, JournalStore, Stream, StreamId, Unstorable
 from laurels.boards.journal import Recorded, Unreadable, read_entry
+from laurels.errors import Unavailable
 from laurels.history.journals import Journals
 from laurels.valkey import functions
 from laurels.valkey.client import stream_entries
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from laurels.archive.boards import BoardStore
     from laurels.archive.engine import Archive
     from laurels.boards.definition import StoredBoard
+    from laurels.boards.feeds import Feeds
     from laurels.boards.keys import BoardRef
     from laurels.clock import Clock
     from laurels.moments import Moment
@@ -47,6 +50,8 @@ MOST_ENTRIES: Final = 2000
 STRAYS_TOGETHER: Final = 100
 # Between two looks at a stream that somebody else is working on.
 TURN_SECONDS: Final = 0.01
+# How long the others wait for boards that are fed.
+FEED_SECONDS: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +76,24 @@ class _Reading:
     """The last entry that had been archived before."""
     broken: tuple[StreamId, dict[bytes, bytes], str] | None = None
 
+    strays: list[Recorded] = field(default_factory=list[Recorded])
+    """Entries that had been archived before, and are still there."""
+
+    def hold(self, incomplete: list[Recorded]) -> None:
+        """Leaves the first of these, and all behind it, to another time."""
+        names = {id(each) for each in incomplete}
+        for number, (_, recorded) in enumerate(self.entries):
+            if id(recorded) in names:
+                del self.entries[number:]
+                self.reached = self.entries[-1][0] if self.entries else None
+                self.broken = None
+                return
+
+    def fed(self) -> list[Recorded]:
+        """The calls that are archived, and that boards which are fed may forget."""
+        stored = [each for name, each in self.entries if self.reached and name <= self.reached]
+        return [each for each in (*self.strays, *stored) if each.feeds]
+
     def moved(self) -> Cursor:
         """Where the cursor stands after this, but for what is broken."""
         return self.cursor if self.reached is None else Cursor(self.reached, 0)
@@ -79,14 +102,18 @@ class _Reading:
 class Drain:
     """Archives the journals of all boards."""
 
-    def __init__(self, valkey: Valkey, archive: Archive, store: BoardStore, clock: Clock) -> None:
+    def __init__(
+        self, valkey: Valkey, archive: Archive, store: BoardStore, feeds: Feeds, clock: Clock
+    ) -> None:
         self._valkey = valkey
+        self._feeds = feeds
         self._archive = archive
         self._clock = clock
         self.journals = Journals(valkey, store)
         self.store = JournalStore(archive)
         self._begun: set[Stream] = set()
         self._counts: dict[Stream, int] = {}
+        self._held: set[Stream] = set()
 
     async def upkeep(self) -> None:
         """Makes the partitions of the months to come, and forgets boards that were dropped."""
@@ -120,6 +147,8 @@ class Drain:
             if not left:
                 return
             if not await self._drain_all(left):
+                if self._held.intersection(left):
+                    raise Unavailable("a board that is fed does not take what its feeder counted; try again")
                 await asyncio.sleep(TURN_SECONDS)
 
     async def _drain_all(self, streams: list[Stream]) -> int:
@@ -137,6 +166,7 @@ class Drain:
             cursors = await self.store.lease(connection, streams)
             self._begun &= cursors.keys() | (self._begun - set(streams))
             readings = await self._read(connection, cursors)
+            await self._complete_feeds(readings)
             await self.store.ensure_partitions_for(
                 stream_id.recorded_at for reading in readings.values() for stream_id, _ in reading.entries
             )
@@ -150,6 +180,8 @@ class Drain:
         metrics.JOURNAL_ROWS.inc(rows)
         upto = {stream: reading.known for stream, reading in readings.items() if reading.known}
         upto |= {stream: cursor.archived for stream, cursor in changed.items()}
+        for stream in await self._forget_feeds(readings):
+            upto.pop(stream, None)  # until they are forgotten, their entries stay
         await self._trim(upto)
         return rows
 
@@ -174,8 +206,40 @@ class Drain:
                 size = sum(len(value) for _, fields in entries for value in fields.values())
                 self._counts[stream] = min(max(1, share * len(entries) // max(1, size)), MOST_ENTRIES)
             readings[stream] = _decoded(stream, cursor, entries)
-            readings[stream].known = strays[-1][0] if strays else None
+            if strays:
+                readings[stream].known = strays[-1][0]
+                readings[stream].strays = list(_readable(strays))
         return readings
+
+    async def _complete_feeds(self, readings: dict[Stream, _Reading]) -> None:
+        """Entries are archived once every board that they feed has them."""
+        self._held.difference_update(readings)
+
+        async def complete(stream: Stream, reading: _Reading) -> None:
+            feeding = [recorded for _, recorded in reading.entries if recorded.feeds]
+            if not feeding:
+                return
+            incomplete = feeding
+            with suppress(TimeoutError):
+                async with asyncio.timeout(FEED_SECONDS):
+                    incomplete = await self._feeds.complete(stream.shard, feeding)
+            if incomplete:
+                self._held.add(stream)
+                reading.hold(incomplete)
+
+        await asyncio.gather(*(complete(*each) for each in readings.items()))
+
+    async def _forget_feeds(self, readings: dict[Stream, _Reading]) -> list[Stream]:
+        """Boards that are fed forget calls that are archived; the streams of whom one could not be told."""
+        untold: list[Stream] = []
+        for stream, reading in readings.items():
+            if fed := reading.fed():
+                try:
+                    async with asyncio.timeout(FEED_SECONDS):
+                        await self._feeds.forget(stream.shard, fed)
+                except (TimeoutError, Unavailable):
+                    untold.append(stream)
+        return untold
 
     async def _lift(
         self, connection: AsyncConnection, stream: Stream, archived: StreamId, strays: _Entries
@@ -284,6 +348,12 @@ def _decoded(stream: Stream, cursor: Cursor, entries: _Entries) -> _Reading:
                 reading.entries.append((stream_id, recorded))
         reading.reached = stream_id
     return reading
+
+
+def _readable(entries: _Entries) -> Iterator[Recorded]:
+    for _, fields in entries:
+        with suppress(Unreadable):
+            yield _read_fields(fields)
 
 
 def _read_fields(fields: dict[bytes, bytes]) -> Recorded:

@@ -1,0 +1,205 @@
+"""Boards that receive what another one counts: carried over at once, and completed from the journal.
+
+A submission counts on its own board first, then on each board that this one feeds, in a call of its own.
+Between the two a process can die, or a node go away. The feeder's journal names the boards that each call
+feeds; a fed board keeps the names of the calls that it ran, until the drain has found them there. What the
+drain does not find it sends again, under the same name: a call from a feeder runs once, whoever sends it.
+
+A feeder without a journal has nobody who completes: its submissions are carried over by their own call alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import msgspec
+import structlog
+
+from laurels.boards.deliver import Call, Courier
+from laurels.boards.journal import Feed
+from laurels.boards.keys import BoardRef
+from laurels.boards.message import fed_call
+from laurels.boards.ordering import whole
+from laurels.boards.submission import Submission, check
+from laurels.errors import InvalidInput, LaurelsError, NotFound, Unavailable
+from laurels.moments import datetime_of
+from laurels.valkey import functions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from laurels.boards.board import Board
+    from laurels.boards.catalog import Catalog
+    from laurels.boards.deliver import Outcome
+    from laurels.boards.journal import Part, Recorded
+    from laurels.boards.rolling import Rolling
+    from laurels.boards.submission import Checked
+    from laurels.clock import Clock
+    from laurels.valkey.client import Valkey
+    from laurels.valkey.messages import Durability
+
+log = structlog.get_logger()
+
+
+class Feeds:
+    """Carries submissions on to the boards that are fed."""
+
+    def __init__(
+        self, valkey: Valkey, catalog: Catalog, rolling: Rolling, clock: Clock, durability: Durability
+    ) -> None:
+        """`durability`: of what is completed."""
+        self._valkey = valkey
+        self._catalog = catalog
+        self._rolling = rolling
+        self._clock = clock
+        self._durability: Durability = durability
+        self._courier = Courier(valkey, catalog, clock)
+
+    async def carry(
+        self, call: Call, feeds: Sequence[Board], fed: Sequence[Sequence[Checked]], outcome: Outcome
+    ) -> None:
+        """Carries what the board accepted to the boards that it feeds, as durably. `fed`: each submission as
+        these boards see it.
+        """
+        for number, feed in enumerate(feeds):
+            parts = [each[number] for each in fed if each[number].index not in outcome.refused]
+            for part_call in _calls(call, feed, parts):
+                told = await self._courier.deliver(part_call)
+                outcome.unconfirmed += told.unconfirmed
+                _log_refusals(part_call, told)
+            self._rolling.prepare(feed, self._clock())
+
+    async def complete(self, shard: int, recorded: Sequence[Recorded]) -> list[Recorded]:
+        """Sends fed boards what they have not counted of these calls to one shard of their feeder. Returns the
+        calls that may still be missing somewhere.
+        """
+        incomplete: list[Recorded] = []
+        for feed, calls in _by_feed(recorded).items():
+            left = calls
+            try:
+                board = await self._catalog.board(BoardRef.parse(feed.board))
+                left = await self._missing(board, shard, calls)
+                if left and not await self._is_there(feed):
+                    left = []
+                while left:
+                    await self._complete_one(board, shard, left[0])
+                    left = left[1:]
+                await self._confirm(board)
+            except NotFound:
+                continue  # dropped meanwhile
+            except Unavailable as error:
+                log.warning("a fed board cannot be completed yet", fed=feed.board, detail=error.detail)
+                incomplete += left or calls
+            except LaurelsError as error:
+                log.error("a fed board refuses what its feeder counted", fed=feed.board, detail=error.detail)  # noqa: TRY400  # it says all
+        return incomplete
+
+    async def forget(self, shard: int, recorded: Iterable[Recorded]) -> None:
+        """The boards that are fed forget these calls: the journal tells of them no more."""
+        for feed, calls in _by_feed(recorded).items():
+            try:
+                board = await self._catalog.board(BoardRef.parse(feed.board))
+            except NotFound:
+                continue
+            names = [fed_call(each.call, shard) for each in calls]
+            await self._valkey.commands([("SREM", key, *names) for key in _fed_keys(board)])
+
+    async def _missing(self, board: Board, shard: int, calls: list[Recorded]) -> list[Recorded]:
+        names = [fed_call(each.call, shard) for each in calls]
+        known = await self._valkey.commands([("SMISMEMBER", key, *names) for key in _fed_keys(board)])
+        shard_of = board.keys.shard_of
+        return [
+            each
+            for number, each in enumerate(calls)
+            if not all(known[shard_of(part.member)][number] for part in each.parts)
+        ]
+
+    async def _is_there(self, feed: Feed) -> bool:
+        """Whether it is the board that was fed then, and no other that has its name since."""
+        board_id = await self._catalog.id_of(BoardRef.parse(feed.board))
+        return board_id is not None and board_id <= feed.version
+
+    async def _complete_one(self, board: Board, shard: int, recorded: Recorded) -> None:
+        call = Call(fed_call(recorded.call, shard), board, [], report=False, feeder=shard)
+        call = replace(call, durability=self._durability)
+        for part in recorded.parts:
+            try:
+                call.parts.append(_checked(board, recorded, part))
+            except InvalidInput as error:
+                _log_refusal(call, part.index, error)
+        _log_refusals(call, await self._courier.deliver(call))
+        self._rolling.prepare(board, self._clock())
+
+    async def _confirm(self, board: Board) -> None:
+        """What was counted before may not be as durable yet: its own call may have failed for that."""
+        if self._durability != "fast":
+            for shard in range(board.keys.shards):
+                key = board.keys.of_board(shard, "board")
+                await functions.confirm(self._valkey, (key,), (), self._durability)
+
+
+def feeds_of(boards: Iterable[Board]) -> tuple[Feed, ...]:
+    return tuple(Feed(str(board.ref), board.version) for board in boards)
+
+
+def for_feed(feed: Board, given: Submission) -> Submission:
+    """The same submission as a fed board sees it: with its own groups and aggregate."""
+    groups = {name: value for name, value in (given.groups or {}).items() if name in feed.dimensions}
+    return msgspec.structs.replace(
+        given, groups=groups or None, op=given.op if feed.definition.allow_op else None
+    )
+
+
+def _calls(call: Call, feed: Board, parts: list[Checked]) -> Iterable[Call]:
+    """A call for each shard of the feeder, since each has a journal of its own."""
+    if not call.board.definition.archive.journal:
+        yield replace(call, board=feed, parts=parts, report=False, feeds=())
+        return
+    by_shard: dict[int, list[Checked]] = {}
+    for part in parts:
+        by_shard.setdefault(call.board.keys.shard_of(part.member), []).append(part)
+    for shard, some in by_shard.items():
+        name = fed_call(call.id, shard)
+        yield replace(call, id=name, board=feed, parts=some, report=False, feeds=(), feeder=shard)
+
+
+def _by_feed(recorded: Iterable[Recorded]) -> dict[Feed, list[Recorded]]:
+    calls: dict[Feed, list[Recorded]] = {}
+    for each in recorded:
+        for feed in each.feeds:
+            calls.setdefault(feed, []).append(each)
+    return calls
+
+
+def _checked(board: Board, recorded: Recorded, part: Part) -> Checked:
+    """A submission as its feeder recorded it, at its own moment: its lateness was judged when it came."""
+    given = Submission(
+        member=part.member.decode(),
+        score=whole(part.score) if isinstance(part.score, float) else part.score or 0,
+        at=datetime_of(part.moment),
+        groups=part.groups,
+        id=part.id or f"~{recorded.call}.{part.index}",
+        op=part.op or None,
+        metadata=msgspec.json.decode(part.metadata) if part.metadata else None,
+    )
+    return check(board, for_feed(board, given), part.moment, part.index)
+
+
+def _fed_keys(board: Board) -> list[str]:
+    return [board.keys.of_board(shard, "fed") for shard in range(board.keys.shards)]
+
+
+def _log_refusals(call: Call, outcome: Outcome) -> None:
+    for index, refusal in outcome.refused.items():
+        _log_refusal(call, index, refusal)
+
+
+def _log_refusal(call: Call, index: int, refusal: InvalidInput) -> None:
+    log.warning(
+        "a fed board refused what its feeder counted",
+        fed=str(call.board.ref),
+        call=call.id,
+        index=index,
+        why=refusal.detail,
+    )

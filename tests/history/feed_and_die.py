@@ -1,0 +1,25 @@
+"""Submits to a board that feeds another; is killed when the board has counted and the other has not."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+
+from laurels.boards.feeds import Feeds
+from laurels.boards.submission import Submission
+from laurels.laurels import Laurels
+
+
+async def die(*_: object) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+async def submit(valkey_url: str, postgres_url: str, board: str) -> None:
+    async with Laurels(valkey_url=valkey_url, postgres_url=postgres_url, jobs=False) as laurels:
+        Feeds.carry = die  # pyright: ignore[reportAttributeAccessIssue]  # whatever it is given
+        await laurels.submit_many(board, [Submission(f"m{number}", 1) for number in range(20)])
+
+
+asyncio.run(submit(*sys.argv[1:]))
