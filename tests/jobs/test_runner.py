@@ -8,17 +8,16 @@ import pytest
 from sqlalchemy import text
 
 from laurels.archive.jobs import JobState, JobStore
-from laurels.clock import system_clock
+from laurels.clock import FixedClock, system_clock
 from laurels.errors import NotFound
 from laurels.jobs import runner as running
 from laurels.jobs.agenda import AGENDA
 from laurels.jobs.runner import Context, Job, Runner
 from laurels.jobs.schedule import Cron, Every
 from laurels.laurels import Laurels
-from laurels.moments import Moment, datetime_of
+from laurels.moments import SECOND, Moment, datetime_of
 
 if TYPE_CHECKING:
-    from laurels.clock import FixedClock
     from laurels.embedded import Endpoints
     from laurels.jobs.schedule import Rule
 
@@ -111,6 +110,60 @@ class TestARun:
         assert await runner.run_due() == ["work"]
         assert await runner.run_due() == []
         await close(runner)
+
+
+class TestAClockThatIsSet:
+    @pytest.mark.parametrize("steps", [(-1,), (1,), (1, -1), (-1, 1), (-24,)])
+    async def test_leaves_no_work_idle(self, laurels: Laurels, clock: FixedClock, steps: tuple[int, ...]):
+        runner = Runner(laurels, AGENDA)
+        await runner.run_due()
+        expected = {"journal", "rolling", "retention", "discards", "snapshots", "campus_scores"}
+        for hours in steps:
+            clock.advance(timedelta(hours=hours))
+            assert expected <= {*await runner.run_due()}
+            assert await runner.run_due() == []
+        clock.advance(timedelta(minutes=10))
+        assert expected <= {*await runner.run_due()}
+        await close(runner)
+
+    async def test_back_leaves_the_journal_of_an_hour_to_nobody(self, laurels: Laurels, clock: FixedClock):
+        runner = Runner(laurels, AGENDA)
+        await runner.run_due()
+        clock.advance(timedelta(hours=-1))
+        await laurels.define("jobs/set-back")
+        await laurels.submit("jobs/set-back", "ada", 1)
+        await runner.run_due()
+        assert (await laurels.drain.journals.backlog()).calls == 0
+        await laurels.drop("jobs/set-back")
+        await close(runner)
+
+    async def test_back_does_not_prolong_the_rest_after_a_failure(self, laurels: Laurels, clock: FixedClock):
+        work = Work()
+        runner = Runner(laurels, [work.job])
+        work.error = RuntimeError("no")
+        await runner.run_due()
+        work.error = None
+        clock.advance(timedelta(hours=-1))
+        assert await runner.run_due() == ["work"]
+        assert len(work.runs) == 1
+        await close(runner)
+
+    async def test_otherwise_in_another_worker_lets_each_run_once_a_moment(
+        self, laurels: Laurels, clock: FixedClock
+    ):
+        work = Work(rule=Every(1))
+        behind = FixedClock(clock.now - 5 * SECOND)
+        valkey_url, postgres_url = laurels.settings.valkey_url, laurels.settings.postgres_url
+        async with Laurels(valkey_url=valkey_url, postgres_url=postgres_url, clock=behind) as other:
+            runners = [Runner(laurels, [work.job]), Runner(other, [work.job])]
+            for turn in range(1, 4):
+                for _ in range(3):
+                    for runner in runners:
+                        await runner.run_due()
+                assert len(work.runs) == 2 * turn
+                clock.advance(timedelta(seconds=1))
+                behind.advance(timedelta(seconds=1))
+            await close(*runners)
 
 
 class TestRunsThatWereMissed:

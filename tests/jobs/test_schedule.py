@@ -85,6 +85,13 @@ def test_a_year_has_a_midnight_a_day(zone: str):
 
 
 class TestDue:
+    def test_is_the_latest_when_the_clock_was_set_back(self):
+        assert due(Every(10), 3600 * SECOND, 35 * SECOND, each=False) == [30 * SECOND]
+        assert due(Every(10), 3600 * SECOND, 35 * SECOND, each=True) == []
+
+    def test_is_not_what_a_worker_did_whose_clock_is_a_little_ahead(self):
+        assert due(Every(10), 40 * SECOND, 35 * SECOND, each=False) == []
+
     def test_is_the_latest_for_all_that_were_missed(self):
         assert due(Every(10), 0, 35 * SECOND, each=False) == [30 * SECOND]
         assert due(Every(10), 30 * SECOND, 35 * SECOND, each=False) == []

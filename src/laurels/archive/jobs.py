@@ -166,7 +166,7 @@ class Turn:
 
     async def succeed(self, due: datetime, at: datetime, result: str, seconds: float) -> None:
         await self._update(
-            last_due=func.greatest(jobs.c.last_due, due),
+            last_due=due,
             last_finished=at,
             last_succeeded=at,
             last_result=result[:LONGEST_TEXT],

@@ -71,8 +71,8 @@ class Feeds:
             self._rolling.prepare(feed, self._clock())
 
     async def complete(self, shard: int, recorded: Sequence[Recorded]) -> list[Recorded]:
-        """Sends fed boards what they have not counted of these calls to one shard of their feeder. Returns the
-        calls that may still be missing somewhere.
+        """Sends fed boards what they have not counted of these calls to one shard of their feeder. Returns
+        the calls that may still be missing somewhere.
         """
         incomplete: list[Recorded] = []
         for feed, calls in _by_feed(recorded).items():

@@ -78,6 +78,7 @@ class Runner:
         self._jobs = {job.name: job for job in jobs}
         self._loops = tuple(loops)
         self._store = JobStore(laurels.archive)
+        self._ran: dict[str, Moment] = {}
         self._turns = Turns(laurels.archive, worker or f"{platform.node()}:{os.getpid()}")
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -128,18 +129,20 @@ class Runner:
         state = state or JobState(job.name)
         if self._pending(job, state, now) or (job.each and state.last_due is None):
             return 0
-        if state.retry_at and moment_of(state.retry_at) > now:
-            return (moment_of(state.retry_at) - now) / SECOND
-        previous = moment_of(state.last_due) if state.last_due else now
+        if rest := _rest(state, now):
+            return rest / SECOND
+        previous = max(_moment(state.last_due) or now, self._ran.get(job.name, 0))
         return max(0, (job.rule.following(previous) - now) / SECOND)
 
     def _pending(self, job: Job, state: JobState, now: Moment) -> list[Moment]:
         """The runs to do now, oldest first."""
         if state.requested_at:
             return [now]
-        if state.retry_at and moment_of(state.retry_at) > now:
+        if _rest(state, now):
             return []
-        return due(job.rule, _moment(state.last_due), now, each=job.each)
+        pending = due(job.rule, _moment(state.last_due), now, each=job.each)
+        # A worker whose clock is behind may have run since, by its own clock.
+        return [moment for moment in pending if moment != self._ran.get(job.name)]
 
     async def _take_turn(self, job: Job) -> bool:
         """Whether anything was run: not while another worker has the turn, or had it just now."""
@@ -177,7 +180,9 @@ class Runner:
             retry_at = datetime_of(self._laurels.clock() + backoff(state.attempts + 1))
             await turn.fail(detail, self._now(), retry_at, time.monotonic() - began)
             return False
-        await turn.succeed(datetime_of(moment), self._now(), result, time.monotonic() - began)
+        reached = max(moment, _moment(state.last_due) or moment) if job.each else moment
+        await turn.succeed(datetime_of(reached), self._now(), result, time.monotonic() - began)
+        self._ran[job.name] = moment
         return True
 
     def _now(self) -> datetime:
@@ -211,6 +216,15 @@ async def _while_it_is_ours(turn: Turn, work: Awaitable[str]) -> str:
             working.cancel()
             with suppress(asyncio.CancelledError, Exception):
                 await working
+
+
+def _rest(state: JobState, now: Moment) -> Moment:
+    """How long the job rests after a failure; microseconds.
+
+    A rest that is longer than it was meant to be is no rest: the clock was set back since.
+    """
+    rest = moment_of(state.retry_at) - now if state.retry_at else 0
+    return rest if 0 < rest <= backoff(state.attempts) else 0
 
 
 def _moment(when: datetime | None) -> Moment | None:

@@ -90,13 +90,16 @@ def due(rule: Rule, previous: Moment | None, now: Moment, *, each: bool) -> list
     """The runs that are due: each moment that was missed, or the latest for all of them.
 
     A job that never ran is due at once, unless each of its moments counts: then its first is yet to come.
+    A previous run that lies further ahead than the next one was made before the clock was set back: the work
+    goes on by the clock as it is. Where each moment counts, those have been done.
     """
     latest = rule.latest(now)
     if previous is None:
         return [] if each else [latest]
     if each:
         return missed(rule, previous, now)
-    return [latest] if latest > previous else []
+    is_set_back = previous > rule.following(now)
+    return [latest] if latest > previous or is_set_back else []
 
 
 def backoff(attempts: int) -> Moment:

@@ -419,6 +419,8 @@ local function attend(keys, args)
   local milliseconds = tonumber(now[1]) * 1000 + math.floor(tonumber(now[2]) / 1000)
   server.call('ZADD', keys[1], string.format('%.0f', milliseconds), args[1])
   server.call('ZREMRANGEBYSCORE', keys[1], '-inf', string.format('(%.0f', milliseconds - tonumber(args[2])))
+  -- Heard of before the clock was set back: those who are there say so again.
+  server.call('ZREMRANGEBYSCORE', keys[1], string.format('(%.0f', milliseconds), '+inf')
   return server.call('ZRANGE', keys[1], 0, -1)
 end
 
