@@ -672,6 +672,21 @@ class TestMemory:
         assert self.submit(board, "a")
 
 
+def test_a_worker_heard_of_before_the_clock_was_set_back_is_forgotten(client: Client):
+    board = Board(client)
+    seconds, _ = client.time()
+    client.zadd(board.key("workers"), {"gone": (seconds + 3600) * 1000, "there": seconds * 1000})
+    assert board.call("laurels_attend", ["workers"], "me", 60_000) == [b"there", b"me"]
+
+
+def test_a_fence_from_before_the_clock_was_set_back_keeps_nobody_off(client: Client):
+    board = Board(client)
+    seconds, _ = client.time()
+    for ahead, told in ((10, b"fenced"), (3600, b"ok")):
+        client.hset(board.key("board"), "fence", f"{(seconds + ahead) * 1000} token")
+        assert board.submit((5, "ada"))[0] == told
+
+
 class TestOnce:
     """Requests that have a key: claimed, settled, and what of it another one sees."""
 
