@@ -126,7 +126,7 @@ class TestAClockThatIsSet:
         assert expected <= {*await runner.run_due()}
         await close(runner)
 
-    async def test_back_leaves_the_journal_of_an_hour_to_nobody(self, laurels: Laurels, clock: FixedClock):
+    async def test_back_does_not_leave_the_journal_idle(self, laurels: Laurels, clock: FixedClock):
         runner = Runner(laurels, AGENDA)
         await runner.run_due()
         clock.advance(timedelta(hours=-1))
@@ -148,7 +148,7 @@ class TestAClockThatIsSet:
         assert len(work.runs) == 1
         await close(runner)
 
-    async def test_otherwise_in_another_worker_lets_each_run_once_a_moment(
+    async def test_differently_in_each_worker_lets_each_run_once_a_moment(
         self, laurels: Laurels, clock: FixedClock
     ):
         work = Work(rule=Every(1))
