@@ -58,7 +58,7 @@ local function read_seconds(seconds, wanted)
   end
   for first = 1, #missing, 1000 do
     local last = math.min(first + 999, #missing)
-    local held = server.call('HMGET', seconds.key, unpack(missing, first, last))
+    local held = redis.call('HMGET', seconds.key, unpack(missing, first, last))
     for i, packed in ipairs(held) do
       local second = missing[first + i - 1]
       seconds.dms[second], seconds.room[second] = counts_of(packed)
@@ -177,14 +177,14 @@ local function put(writes, field, value)
 end
 
 local function expire_in(key, seconds)
-  server.call('EXPIRE', key, seconds)
+  redis.call('EXPIRE', key, seconds)
 end
 
 -- Variadic, in pieces that unpack takes.
 local function call_in_pieces(command, key, values)
   local changed = 0
   for first = 1, #values, 1000 do
-    changed = changed + server.call(command, key, unpack(values, first, math.min(first + 999, #values)))
+    changed = changed + redis.call(command, key, unpack(values, first, math.min(first + 999, #values)))
   end
   return changed
 end
@@ -196,7 +196,7 @@ local function grow(key, members, known, field, writes, seconds_to_live)
     if added > 0 then put(writes, field, string.format('%.0f', known + added)) end
   else
     expire_in(key, seconds_to_live)
-    put(writes, field, server.call('SCARD', key))
+    put(writes, field, redis.call('SCARD', key))
   end
 end
 
@@ -212,7 +212,7 @@ local function read_counters(key, day)
     fields[#fields + 1] = 'muted_for_lb'
   end
   local held = {}
-  for i, value in ipairs(server.call('HMGET', key, unpack(fields))) do
+  for i, value in ipairs(redis.call('HMGET', key, unpack(fields))) do
     if value then held[fields[i]] = value end
   end
   return held
@@ -258,11 +258,11 @@ local function perform(plan, day)
   if plan.seconds then
     local writes = plan.seconds.writes
     for first = 1, #writes, 1000 do
-      server.call('HSET', plan.seconds.key, unpack(writes, first, math.min(first + 999, #writes)))
+      redis.call('HSET', plan.seconds.key, unpack(writes, first, math.min(first + 999, #writes)))
     end
     if plan.seconds_are_new then expire_in(plan.seconds.key, day[4]) end
   end
-  if #plan.writes > 0 then server.call('HSET', plan.key, unpack(plan.writes)) end
+  if #plan.writes > 0 then redis.call('HSET', plan.key, unpack(plan.writes)) end
   if plan.is_new then expire_in(plan.key, day[4]) end
 end
 
@@ -287,7 +287,7 @@ local function mark(keys, plans, days)
     if #plan.writes > 0 then marks[#marks + 1] = days[i][2] end
   end
   if #marks == 0 then return 0 end
-  local number = server.call('HINCRBY', keys[1], 'changes', #marks) - #marks
+  local number = redis.call('HINCRBY', keys[1], 'changes', #marks) - #marks
   local pairs_of = {}
   for i, name in ipairs(marks) do
     pairs_of[2 * i - 1], pairs_of[2 * i] = string.format('%.0f', number + i), name
@@ -304,7 +304,7 @@ local function apply_effects(keys, message, finish)
   add_users(keys, plans, days)
   local changed = mark(keys, plans, days)
   for i, plan in ipairs(plans) do perform(plan, days[i]) end
-  for i = 1, #late, 2 do server.call('HINCRBY', keys[1], 'late:' .. late[i], late[i + 1]) end
+  for i = 1, #late, 2 do redis.call('HINCRBY', keys[1], 'late:' .. late[i], late[i + 1]) end
   finish()
   return { 'ok', changed }
 end
@@ -312,25 +312,25 @@ end
 local function accrue(keys, args)
   local message = cmsgpack.unpack(args[1])
   local stream, expected, cursor, parked = message[4], message[5], message[6], message[7]
-  local present = server.call('HGET', keys[1], stream) or ''
+  local present = redis.call('HGET', keys[1], stream) or ''
   if present ~= expected then return { 'cursor', present } end
   for i = 1, #parked, 3 do
-    server.call('LLEN', keys[parked[i]])
-    server.call('SADD', keys[3], parked[i + 1])
+    redis.call('LLEN', keys[parked[i]])
+    redis.call('SADD', keys[3], parked[i + 1])
   end
   return apply_effects(keys, message, function()
     for i = 1, #parked, 3 do call_in_pieces('RPUSH', keys[parked[i]], parked[i + 2]) end
-    server.call('HSET', keys[1], stream, cursor)
+    redis.call('HSET', keys[1], stream, cursor)
   end)
 end
 
 local function release(keys, args)
   local message = cmsgpack.unpack(args[1])
   local user, first, count = message[4], message[5], message[6]
-  if server.call('LINDEX', keys[4], 0) ~= first then return { 'gone' } end
+  if redis.call('LINDEX', keys[4], 0) ~= first then return { 'gone' } end
   return apply_effects(keys, message, function()
-    server.call('LTRIM', keys[4], count, -1)
-    if server.call('EXISTS', keys[4]) == 0 then server.call('SREM', keys[3], user) end
+    redis.call('LTRIM', keys[4], count, -1)
+    if redis.call('EXISTS', keys[4]) == 0 then redis.call('SREM', keys[3], user) end
   end)
 end
 
@@ -338,7 +338,7 @@ local function unmark(keys, args)
   local names, settled = {}, {}
   for i = 1, #args, 2 do names[#names + 1] = args[i] end
   for first = 1, #names, 1000 do
-    local numbers = server.call('ZMSCORE', keys[1], unpack(names, first, math.min(first + 999, #names)))
+    local numbers = redis.call('ZMSCORE', keys[1], unpack(names, first, math.min(first + 999, #names)))
     for i, number in ipairs(numbers) do
       local at = first + i - 1
       if number and tonumber(number) == tonumber(args[2 * at]) then settled[#settled + 1] = names[at] end
@@ -354,18 +354,18 @@ local function is_behind(id, cursor)
 end
 
 local function discard(keys, args)
-  local cursor = server.call('HGET', keys[2], args[1]) or '0-0'
+  local cursor = redis.call('HGET', keys[2], args[1]) or '0-0'
   local kept = 0
   for i = 3, #args, 3 do
     if is_behind(args[i], cursor) then
-      server.call(
+      redis.call(
         'XADD', keys[1], 'MAXLEN', '~', args[2], '*',
         'stream', args[1], 'id', args[i], 'reason', args[i + 1], 'payload', args[i + 2]
       )
       cursor, kept = args[i], kept + 1
     end
   end
-  server.call('HSET', keys[2], args[1], cursor)
+  redis.call('HSET', keys[2], args[1], cursor)
   return kept
 end
 
@@ -376,59 +376,59 @@ local function told(pairs_of)
 end
 
 local function group_of(stream, name)
-  for _, group in ipairs(server.call('XINFO', 'GROUPS', stream)) do
+  for _, group in ipairs(redis.call('XINFO', 'GROUPS', stream)) do
     local found = told(group)
     if found.name == name then return found end
   end
 end
 
 local function join(keys, args)
-  if server.call('EXISTS', keys[1]) == 0 then return {} end
+  if redis.call('EXISTS', keys[1]) == 0 then return {} end
   local group = group_of(keys[1], args[1])
   if not group then
-    local stream = told(server.call('XINFO', 'STREAM', keys[1]))
+    local stream = told(redis.call('XINFO', 'STREAM', keys[1]))
     local trimmed = (stream['entries-added'] or stream.length) - stream.length
-    server.call('XGROUP', 'CREATE', keys[1], args[1], '0-0', 'ENTRIESREAD', trimmed)
+    redis.call('XGROUP', 'CREATE', keys[1], args[1], '0-0', 'ENTRIESREAD', trimmed)
     return { '0-0', trimmed }
   end
   return { group['last-delivered-id'], group['entries-read'] or 0 }
 end
 
 local function advance(keys, args)
-  if server.call('EXISTS', keys[1]) == 0 then return 0 end
+  if redis.call('EXISTS', keys[1]) == 0 then return 0 end
   local group = group_of(keys[1], args[1])
   if not group or group['last-delivered-id'] ~= args[2] then return 0 end
   local applied = (group['entries-read'] or 0) + tonumber(args[4])
-  server.call('XGROUP', 'SETID', keys[1], args[1], args[3], 'ENTRIESREAD', string.format('%.0f', applied))
+  redis.call('XGROUP', 'SETID', keys[1], args[1], args[3], 'ENTRIESREAD', string.format('%.0f', applied))
   return 1
 end
 
 local function backlog(keys, args)
-  if server.call('EXISTS', keys[1]) == 0 then return { 0, 0, '' } end
+  if redis.call('EXISTS', keys[1]) == 0 then return { 0, 0, '' } end
   local group = group_of(keys[1], args[1])
   local applied, at = 0, '-'
   if group then applied, at = group['entries-read'] or 0, '(' .. group['last-delivered-id'] end
-  local oldest = server.call('XRANGE', keys[1], at, '+', 'COUNT', 1)[1]
+  local oldest = redis.call('XRANGE', keys[1], at, '+', 'COUNT', 1)[1]
   if not oldest then return { applied, 0, '' } end
-  local stream = told(server.call('XINFO', 'STREAM', keys[1]))
+  local stream = told(redis.call('XINFO', 'STREAM', keys[1]))
   return { applied, (group and group.lag) or stream.length, oldest[1] }
 end
 
 local function attend(keys, args)
-  local now = server.call('TIME')
+  local now = redis.call('TIME')
   local milliseconds = tonumber(now[1]) * 1000 + math.floor(tonumber(now[2]) / 1000)
-  server.call('ZADD', keys[1], string.format('%.0f', milliseconds), args[1])
-  server.call('ZREMRANGEBYSCORE', keys[1], '-inf', string.format('(%.0f', milliseconds - tonumber(args[2])))
+  redis.call('ZADD', keys[1], string.format('%.0f', milliseconds), args[1])
+  redis.call('ZREMRANGEBYSCORE', keys[1], '-inf', string.format('(%.0f', milliseconds - tonumber(args[2])))
   -- Heard of before the clock was set back: those who are there say so again.
-  server.call('ZREMRANGEBYSCORE', keys[1], string.format('(%.0f', milliseconds), '+inf')
-  return server.call('ZRANGE', keys[1], 0, -1)
+  redis.call('ZREMRANGEBYSCORE', keys[1], string.format('(%.0f', milliseconds), '+inf')
+  return redis.call('ZRANGE', keys[1], 0, -1)
 end
 
-server.register_function('laurels_accrue', accrue)
-server.register_function('laurels_release', release)
-server.register_function('laurels_unmark', unmark)
-server.register_function('laurels_discard', discard)
-server.register_function('laurels_join', join)
-server.register_function('laurels_advance', advance)
-server.register_function({ function_name = 'laurels_backlog', callback = backlog, flags = { 'no-writes' } })
-server.register_function('laurels_attend', attend)
+redis.register_function('laurels_accrue', accrue)
+redis.register_function('laurels_release', release)
+redis.register_function('laurels_unmark', unmark)
+redis.register_function('laurels_discard', discard)
+redis.register_function('laurels_join', join)
+redis.register_function('laurels_advance', advance)
+redis.register_function({ function_name = 'laurels_backlog', callback = backlog, flags = { 'no-writes' } })
+redis.register_function('laurels_attend', attend)

@@ -27,32 +27,32 @@ local REMEMBERED = { 'ids', 'calls', 'once' }
 -- Buckets become generations; the present one is written to, so the next one is dropped first.
 local function take_over(keys)
   for kind, name in ipairs(REMEMBERED) do
-    if #keys == 19 and server.call('HSETNX', keys[1], name, string.format('1 %.0f', seconds_now())) == 1 then
+    if #keys == 19 and redis.call('HSETNX', keys[1], name, string.format('1 %.0f', seconds_now())) == 1 then
       for i = 6 * kind - 4, 6 * kind - 2 do
-        if server.call('EXISTS', keys[i]) == 1 then server.call('RENAMENX', keys[i], keys[i + 3]) end
+        if redis.call('EXISTS', keys[i]) == 1 then redis.call('RENAMENX', keys[i], keys[i + 3]) end
       end
     end
   end
 end
 
 local function adopt(keys, args)
-  local known = tonumber(server.call('HGET', keys[1], 'version'))
+  local known = tonumber(redis.call('HGET', keys[1], 'version'))
   local version = tonumber(args[1])
   if known then take_over(keys) end
   if known and known >= version then return known end
-  server.call('HSET', keys[1], 'version', args[1])
+  redis.call('HSET', keys[1], 'version', args[1])
   return version
 end
 
 local function register(keys, args)
-  server.call('ZADD', keys[1], args[2], args[1])
+  redis.call('ZADD', keys[1], args[2], args[1])
   local seconds = tonumber(args[3])
   if #args > 3 then
-    server.call('SADD', keys[2], unpack(args, 4))
+    redis.call('SADD', keys[2], unpack(args, 4))
     if seconds > 0 then
       -- Groups of other timezones end at other times: the list stays as long as the last of them.
-      server.call('EXPIRE', keys[2], seconds, 'NX')
-      server.call('EXPIRE', keys[2], seconds, 'GT')
+      redis.call('EXPIRE', keys[2], seconds, 'NX')
+      redis.call('EXPIRE', keys[2], seconds, 'GT')
     end
   end
   return 1
@@ -61,29 +61,29 @@ end
 local function remove(keys, args)
   local header = cmsgpack.unpack(args[1])
   local board = board_of(header.shape)
-  local version, fence = unpack(server.call('HMGET', keys[1], 'version', 'fence'))
+  local version, fence = unpack(redis.call('HMGET', keys[1], 'version', 'fence'))
   if tonumber(version) ~= header.version then return { 'version', version or '' } end
   if is_fenced(fence) then return { 'fenced' } end
   local member = args[3]
-  local found = header.rated == 1 and server.call('HDEL', keys[3], member) or 0
+  local found = header.rated == 1 and redis.call('HDEL', keys[3], member) or 0
   for _, window in ipairs(windows_of(board, keys, 3 + (header.rated or 0))) do
     local entry = board.layout.read(board, window, { member })[member]
     if entry then
       found = found + 1
       board.layout.remove(board, window, member, entry)
-      if board.metadata then server.call('HDEL', window.metadata, member) end
+      if board.metadata then redis.call('HDEL', window.metadata, member) end
       if board.dense then count_scores(board, window, { { member = member, old = entry } }) end
     end
   end
   append(header.journal, keys[2], args[2], '')
-  if header.durable == 1 then server.call('HSET', keys[1], 'version', version) end
+  if header.durable == 1 then redis.call('HSET', keys[1], 'version', version) end
   return { 'ok', found }
 end
 
 local function fold(keys, args)
   local header = cmsgpack.unpack(args[1])
   local board = board_of(header.shape)
-  local version, fence = unpack(server.call('HMGET', keys[1], 'version', 'fence'))
+  local version, fence = unpack(redis.call('HMGET', keys[1], 'version', 'fence'))
   if tonumber(version) ~= header.version then return { 'version', version or '' } end
   if is_fenced(fence) then return { 'fenced' } end
   local windows = windows_of(board, keys, 2)
@@ -115,7 +115,7 @@ local function fold(keys, args)
   return { 'ok', cursor }
 end
 
-server.register_function('laurels_adopt', adopt)
-server.register_function('laurels_register', register)
-server.register_function('laurels_remove', remove)
-server.register_function('laurels_fold', fold)
+redis.register_function('laurels_adopt', adopt)
+redis.register_function('laurels_register', register)
+redis.register_function('laurels_remove', remove)
+redis.register_function('laurels_fold', fold)

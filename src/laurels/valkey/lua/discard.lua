@@ -17,8 +17,8 @@ local SIZES = { zset = 'ZCARD', hash = 'HLEN', set = 'SCARD', stream = 'XLEN' }
 local WEIGHT = { stream = 100 }
 
 local function size_of(key)
-  local kind = server.call('TYPE', key).ok
-  local length = SIZES[kind] and server.call(SIZES[kind], key) or 0
+  local kind = redis.call('TYPE', key).ok
+  local length = SIZES[kind] and redis.call(SIZES[kind], key) or 0
   return length * (WEIGHT[kind] or 1), kind
 end
 
@@ -26,11 +26,11 @@ local function set_aside(keys, args)
   local aside, half = {}, #keys / 2
   for i = 1, half do
     if size_of(keys[i]) < tonumber(args[1]) then
-      server.call('UNLINK', keys[i])
+      redis.call('UNLINK', keys[i])
     else
       local name = keys[half + i]
-      server.call('RENAME', keys[i], name)
-      server.call('EXPIRE', name, args[2])
+      redis.call('RENAME', keys[i], name)
+      redis.call('EXPIRE', name, args[2])
       aside[#aside + 1] = name
     end
   end
@@ -40,7 +40,7 @@ end
 local EARLY = 1800
 
 local function retire(keys, args)
-  local number, began = read_generation(server.call('HGET', keys[1], args[1]))
+  local number, began = read_generation(redis.call('HGET', keys[1], args[1]))
   if not number or seconds_now() - began < PERIODS[args[1]] - EARLY then return {} end
   return set_aside({ keys[2 + (number + 1) % 3], keys[5] }, { args[2], args[3] })
 end
@@ -49,28 +49,28 @@ local function empty(keys, args)
   local key, cursor, count = keys[1], args[1], tonumber(args[2])
   local size, kind = size_of(key)
   if size <= count then
-    server.call('UNLINK', key)
+    redis.call('UNLINK', key)
     return ''
   end
   if kind == 'zset' then
-    server.call('ZREMRANGEBYRANK', key, 0, count - 1)
+    redis.call('ZREMRANGEBYRANK', key, 0, count - 1)
     return cursor
   end
   if kind == 'set' then
-    server.call('SPOP', key, count)
+    redis.call('SPOP', key, count)
     return cursor
   end
   if kind == 'stream' then
-    server.call('XTRIM', key, 'MAXLEN', '=', math.floor((size - count) / WEIGHT.stream))
+    redis.call('XTRIM', key, 'MAXLEN', '=', math.floor((size - count) / WEIGHT.stream))
     return cursor
   end
-  local following, found = unpack(server.call('HSCAN', key, cursor, 'COUNT', count))
+  local following, found = unpack(redis.call('HSCAN', key, cursor, 'COUNT', count))
   local fields = {}
   for i = 1, #found, 2 do fields[#fields + 1] = found[i] end
-  if #fields > 0 then server.call('HDEL', key, unpack(fields)) end
+  if #fields > 0 then redis.call('HDEL', key, unpack(fields)) end
   return following
 end
 
-server.register_function('laurels_set_aside', set_aside)
-server.register_function('laurels_empty', empty)
-server.register_function('laurels_retire', retire)
+redis.register_function('laurels_set_aside', set_aside)
+redis.register_function('laurels_empty', empty)
+redis.register_function('laurels_retire', retire)

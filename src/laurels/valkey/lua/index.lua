@@ -18,16 +18,16 @@
 
 -- The keys of an index's window come and go together: where one has its time, all have.
 local function expire_together(window, seconds)
-  if seconds > 0 and server.call('EXPIRE', window.entries, seconds, 'NX') == 1 then expire(window, seconds) end
+  if seconds > 0 and redis.call('EXPIRE', window.entries, seconds, 'NX') == 1 then expire(window, seconds) end
 end
 
 local function index(keys, args)
   local header = cmsgpack.unpack(args[1])
   local board = board_of(header.shape)
-  local known = server.call('HMGET', keys[1], 'version', 'fence')
+  local known = redis.call('HMGET', keys[1], 'version', 'fence')
   if tonumber(known[1]) ~= header.version then return { 'version', known[1] or '' } end
   if is_fenced(known[2]) then return { 'fenced' } end
-  local cursor = server.call('HGET', keys[2], 'cursor') or ''
+  local cursor = redis.call('HGET', keys[2], 'cursor') or ''
   if cursor ~= header.expected then return { 'moved', cursor } end
   local windows = windows_of(board, keys, 4)
   local at = 3
@@ -51,9 +51,9 @@ local function index(keys, args)
     if #placed > 0 then expire_together(window, target[2]) end
     at = at + 2 * target[1]
   end
-  server.call('HSET', keys[2], 'cursor', header.reached, 'rows', args[2])
+  redis.call('HSET', keys[2], 'cursor', header.reached, 'rows', args[2])
   if #header.targets > 0 then append(2, keys[3], '', '') end
   return { 'ok' }
 end
 
-server.register_function('laurels_index', index)
+redis.register_function('laurels_index', index)

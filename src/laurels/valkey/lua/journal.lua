@@ -22,8 +22,8 @@ local function confirm(keys, args)
   for _, call in ipairs(args) do
     if not known[call] then missing = missing + 1 end
   end
-  local version = server.call('HGET', keys[1], 'version')
-  if version then server.call('HSET', keys[1], 'version', version) end
+  local version = redis.call('HGET', keys[1], 'version')
+  if version then redis.call('HSET', keys[1], 'version', version) end
   return missing
 end
 
@@ -33,7 +33,7 @@ local function stream_id(text)
 end
 
 local function last_id(key)
-  local told = server.call('XINFO', 'STREAM', key)
+  local told = redis.call('XINFO', 'STREAM', key)
   for i = 1, #told, 2 do
     if told[i] == 'last-generated-id' then return told[i + 1] end
   end
@@ -44,19 +44,19 @@ local function raise(key, floor)
   local milliseconds, seq = stream_id(last_id(key))
   local floor_milliseconds, floor_seq = stream_id(floor)
   if milliseconds < floor_milliseconds or (milliseconds == floor_milliseconds and seq < floor_seq) then
-    server.call('XSETID', key, floor)
+    redis.call('XSETID', key, floor)
   end
 end
 
 local function lift(keys, args)
-  if server.call('EXISTS', keys[1]) == 0 then return 0 end
+  if redis.call('EXISTS', keys[1]) == 0 then return 0 end
   raise(keys[1], args[1])
   local lifted = 0
   for i = 2, #args do
-    local entry = server.call('XRANGE', keys[1], args[i], args[i])[1]
+    local entry = redis.call('XRANGE', keys[1], args[i], args[i])[1]
     if entry then
-      server.call('XADD', keys[1], '*', unpack(entry[2]))
-      server.call('XDEL', keys[1], args[i])
+      redis.call('XADD', keys[1], '*', unpack(entry[2]))
+      redis.call('XDEL', keys[1], args[i])
       lifted = lifted + 1
     end
   end
@@ -64,18 +64,18 @@ local function lift(keys, args)
 end
 
 local function bury(keys, args)
-  if server.call('XRANGE', keys[1], args[1], args[1])[1] then return args[1] end
+  if redis.call('XRANGE', keys[1], args[1], args[1])[1] then return args[1] end
   local id = args[1]
-  if server.call('EXISTS', keys[1]) == 1 then
+  if redis.call('EXISTS', keys[1]) == 1 then
     local milliseconds, seq = stream_id(last_id(keys[1]))
     local own_milliseconds, own_seq = stream_id(id)
     if milliseconds > own_milliseconds or (milliseconds == own_milliseconds and seq >= own_seq) then id = '*' end
   end
-  return server.call('XADD', keys[1], id, unpack(args, 2))
+  return redis.call('XADD', keys[1], id, unpack(args, 2))
 end
 
 local function exhume(keys, args)
-  local entry = server.call('XRANGE', keys[1], args[1], args[1])[1]
+  local entry = redis.call('XRANGE', keys[1], args[1], args[1])[1]
   if not entry then return 0 end
   local fields = {}
   for i = 1, #entry[2], 2 do
@@ -84,11 +84,11 @@ local function exhume(keys, args)
       fields[#fields + 1] = entry[2][i + 1]
     end
   end
-  if #fields > 0 then server.call('XADD', keys[2], '*', unpack(fields)) end
-  return server.call('XDEL', keys[1], args[1])
+  if #fields > 0 then redis.call('XADD', keys[2], '*', unpack(fields)) end
+  return redis.call('XDEL', keys[1], args[1])
 end
 
-server.register_function('laurels_bury', bury)
-server.register_function('laurels_confirm', confirm)
-server.register_function('laurels_exhume', exhume)
-server.register_function('laurels_lift', lift)
+redis.register_function('laurels_bury', bury)
+redis.register_function('laurels_confirm', confirm)
+redis.register_function('laurels_exhume', exhume)
+redis.register_function('laurels_lift', lift)

@@ -28,7 +28,7 @@ local function spread(call, key, values)
   local total = #values
   if total == 0 then return end
   for first = 1, total, SPREAD do
-    server.call(call, key, unpack(values, first, math.min(first + SPREAD - 1, total)))
+    redis.call(call, key, unpack(values, first, math.min(first + SPREAD - 1, total)))
   end
 end
 
@@ -36,10 +36,10 @@ end
 local function gather(call, key, values)
   local total = #values
   if total == 0 then return {} end
-  if total <= SPREAD then return server.call(call, key, unpack(values)) end
+  if total <= SPREAD then return redis.call(call, key, unpack(values)) end
   local gathered = {}
   for first = 1, total, SPREAD do
-    for _, answer in ipairs(server.call(call, key, unpack(values, first, math.min(first + SPREAD - 1, total)))) do
+    for _, answer in ipairs(redis.call(call, key, unpack(values, first, math.min(first + SPREAD - 1, total)))) do
       gathered[#gathered + 1] = answer
     end
   end
@@ -84,7 +84,7 @@ function plain.write(board, window, changes)
 end
 
 function plain.remove(board, window, member)
-  server.call('ZREM', window.entries, member)
+  redis.call('ZREM', window.entries, member)
 end
 
 function plain.remove_all(board, window, changes)
@@ -95,15 +95,15 @@ end
 
 -- How many entries have a strictly better score than this, which is text.
 function plain.better_than(board, window, score)
-  if board.desc then return server.call('ZCOUNT', window.entries, '(' .. score, '+inf') end
-  return server.call('ZCOUNT', window.entries, '-inf', '(' .. score)
+  if board.desc then return redis.call('ZCOUNT', window.entries, '(' .. score, '+inf') end
+  return redis.call('ZCOUNT', window.entries, '-inf', '(' .. score)
 end
 
 function plain.better(board, window, entry) return plain.better_than(board, window, text(entry)) end
 
 -- How many entries are listed before this one, which is there.
 function plain.index(board, window, entry, member)
-  return server.call(board.desc and 'ZREVRANK' or 'ZRANK', window.entries, member)
+  return redis.call(board.desc and 'ZREVRANK' or 'ZRANK', window.entries, member)
 end
 
 -- How many entries would be listed before (entry, member), whether or not it is there. A member of no bytes
@@ -111,11 +111,11 @@ end
 function plain.before(board, window, entry, member)
   local score = text(entry)
   if member == '' then
-    if board.desc then return server.call('ZCOUNT', window.entries, score, '+inf') end
-    return server.call('ZCOUNT', window.entries, '-inf', '(' .. score)
+    if board.desc then return redis.call('ZCOUNT', window.entries, score, '+inf') end
+    return redis.call('ZCOUNT', window.entries, '-inf', '(' .. score)
   end
   local low = plain.better(board, window, entry)
-  local high = low + server.call('ZCOUNT', window.entries, score, score)
+  local high = low + redis.call('ZCOUNT', window.entries, score, score)
   while low < high do
     local middle = math.floor((low + high) / 2)
     local found = plain.list(board, window, middle, middle)[1]
@@ -128,11 +128,11 @@ end
 
 -- Entries from index first to last, best first, as a flat list: member, place, member, place, …
 function plain.list(board, window, first, last)
-  return server.call(board.desc and 'ZREVRANGE' or 'ZRANGE', window.entries, first, last, 'WITHSCORES')
+  return redis.call(board.desc and 'ZREVRANGE' or 'ZRANGE', window.entries, first, last, 'WITHSCORES')
 end
 
 function plain.scan(window, cursor, count)
-  local found = server.call('ZSCAN', window.entries, cursor, 'COUNT', count)
+  local found = redis.call('ZSCAN', window.entries, cursor, 'COUNT', count)
   local members = {}
   for i = 1, #found[2], 2 do members[#members + 1] = found[2][i] end
   return found[1], members
@@ -143,8 +143,8 @@ function plain.token(entry) return text(entry) end
 function plain.listed_score(token) return token end
 
 function plain.distinct_better(board, window, entry)
-  if board.desc then return server.call('ZCOUNT', window.scores, '(' .. text(entry), '+inf') end
-  return server.call('ZCOUNT', window.scores, '-inf', '(' .. text(entry))
+  if board.desc then return redis.call('ZCOUNT', window.scores, '(' .. text(entry), '+inf') end
+  return redis.call('ZCOUNT', window.scores, '-inf', '(' .. text(entry))
 end
 
 local exact = {}
@@ -195,8 +195,8 @@ function exact.write(board, window, changes)
 end
 
 function exact.remove(board, window, member, entry)
-  server.call('ZREM', window.entries, entry .. member)
-  server.call('HDEL', window.positions, member)
+  redis.call('ZREM', window.entries, entry .. member)
+  redis.call('HDEL', window.positions, member)
 end
 
 function exact.remove_all(board, window, changes)
@@ -211,17 +211,17 @@ end
 -- Members are UTF-8, which never holds byte 255: score .. 255 lies behind every entry of that score.
 function exact.better(board, window, entry, member)
   if board.unique then return exact.before(board, window, entry, member) end
-  if board.desc then return server.call('ZLEXCOUNT', window.entries, '(' .. entry .. '\255', '+') end
-  return server.call('ZLEXCOUNT', window.entries, '-', '(' .. entry)
+  if board.desc then return redis.call('ZLEXCOUNT', window.entries, '(' .. entry .. '\255', '+') end
+  return redis.call('ZLEXCOUNT', window.entries, '-', '(' .. entry)
 end
 
 function exact.index(board, window, entry, member)
-  return server.call(board.reverse and 'ZREVRANK' or 'ZRANK', window.entries, entry .. member)
+  return redis.call(board.reverse and 'ZREVRANK' or 'ZRANK', window.entries, entry .. member)
 end
 
 function exact.before(board, window, entry, member)
-  if board.reverse then return server.call('ZLEXCOUNT', window.entries, '(' .. entry .. member, '+') end
-  return server.call('ZLEXCOUNT', window.entries, '-', '(' .. entry .. member)
+  if board.reverse then return redis.call('ZLEXCOUNT', window.entries, '(' .. entry .. member, '+') end
+  return redis.call('ZLEXCOUNT', window.entries, '-', '(' .. entry .. member)
 end
 
 -- A thousand entries are listed often, so nothing is looked up or cut twice for each.
@@ -229,7 +229,7 @@ function exact.list(board, window, first, last)
   local cut, unpack_bytes, pack_bytes, most = string.sub, struct.unpack, struct.pack, TWO_32 - 1
   local timed, inverted = board.timed, board.inverted
   local width = timed and 16 or 8
-  local all = server.call(board.reverse and 'ZREVRANGE' or 'ZRANGE', window.entries, first, last)
+  local all = redis.call(board.reverse and 'ZREVRANGE' or 'ZRANGE', window.entries, first, last)
   local listed = {}
   for i = 1, #all do
     local found = all[i]
@@ -247,7 +247,7 @@ function exact.list(board, window, first, last)
 end
 
 function exact.scan(window, cursor, count)
-  local found = server.call('HSCAN', window.positions, cursor, 'COUNT', count)
+  local found = redis.call('HSCAN', window.positions, cursor, 'COUNT', count)
   local members = {}
   for i = 1, #found[2], 2 do members[#members + 1] = found[2][i] end
   return found[1], members
@@ -258,8 +258,8 @@ function exact.listed_score(token) return '0' end
 
 function exact.distinct_better(board, window, entry)
   local score = exact.token(entry)
-  if board.reverse then return server.call('ZLEXCOUNT', window.scores, '(' .. score, '+') end
-  return server.call('ZLEXCOUNT', window.scores, '-', '(' .. score)
+  if board.reverse then return redis.call('ZLEXCOUNT', window.scores, '(' .. score, '+') end
+  return redis.call('ZLEXCOUNT', window.scores, '-', '(' .. score)
 end
 
 local layouts = { plain = plain, exact = exact }
@@ -350,5 +350,5 @@ end
 -- Lets a window's keys go when nobody can ask for it any more; seconds 0 keeps them.
 local function expire(window, seconds)
   if seconds <= 0 then return end
-  for _, key in pairs(window) do server.call('EXPIRE', key, seconds, 'NX') end
+  for _, key in pairs(window) do redis.call('EXPIRE', key, seconds, 'NX') end
 end

@@ -85,7 +85,7 @@ end
 local function match(keys, args)
   local header = cmsgpack.unpack(args[1])
   local board = board_of(header.shape)
-  local known = server.call('HMGET', keys[1], 'version', 'metadata', 'fence', 'ids', 'calls')
+  local known = redis.call('HMGET', keys[1], 'version', 'metadata', 'fence', 'ids', 'calls')
   if tonumber(known[1]) ~= header.version then return { 'version', known[1] or '' } end
   if is_fenced(known[3]) then return { 'fenced' } end
   if known[2] and not board.metadata then return { 'metadata' } end
@@ -98,7 +98,7 @@ local function match(keys, args)
   if #players.changed > 0 then
     spread('HSET', keys[9], players.changed)
     for _, target in ipairs(header.targets) do expire(windows[target.window], target.seconds) end
-    if board.metadata then server.call('HSET', keys[1], 'metadata', 1) end
+    if board.metadata then redis.call('HSET', keys[1], 'metadata', 1) end
     append(header.journal, keys[2], args[2], '')
   end
   if #players.changed > 0 or header.durable == 1 then
@@ -107,4 +107,4 @@ local function match(keys, args)
   return { 'ok', ranks }
 end
 
-server.register_function('laurels_match', match)
+redis.register_function('laurels_match', match)

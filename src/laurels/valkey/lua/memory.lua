@@ -15,7 +15,7 @@ local PERIODS = { ids = 45000, once = 45000, calls = 360 }
 local MEMORY_SECONDS = 2 * 86400
 
 local function seconds_now()
-  return tonumber(server.call('TIME')[1])
+  return tonumber(redis.call('TIME')[1])
 end
 
 local function read_generation(state)
@@ -34,9 +34,9 @@ local function generation(keys, first, name, state, now, period)
     number = 0
   elseif age >= period then
     number = (number + 1) % 3
-    server.call('UNLINK', keys[first + number])
+    redis.call('UNLINK', keys[first + number])
   end
-  server.call('HSET', keys[1], name, string.format('%d %.0f', number, now))
+  redis.call('HSET', keys[1], name, string.format('%d %.0f', number, now))
   return keys[first + number], true
 end
 

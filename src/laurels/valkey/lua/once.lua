@@ -23,7 +23,7 @@
 -- A record, and the key that has it.
 local function record_of(keys, first, last, field)
   for i = first, last do
-    local packed = server.call('HGET', keys[i], field)
+    local packed = redis.call('HGET', keys[i], field)
     if packed then return cmsgpack.unpack(packed), keys[i] end
   end
 end
@@ -43,10 +43,10 @@ local function claim(keys, args)
     if known[3] > now and known[3] <= now + seconds then return { 'busy' } end
     if fingerprint == '' then fingerprint = known[1] end
   end
-  local key = generation(keys, 2, 'once', server.call('HGET', keys[1], 'once'), now, PERIODS.once)
-  server.call('HSET', key, args[1], cmsgpack.pack({ fingerprint, args[3], now + seconds, '' }))
-  server.call('EXPIRE', key, MEMORY_SECONDS, 'NX')
-  if held_in and held_in ~= key then server.call('HDEL', held_in, args[1]) end
+  local key = generation(keys, 2, 'once', redis.call('HGET', keys[1], 'once'), now, PERIODS.once)
+  redis.call('HSET', key, args[1], cmsgpack.pack({ fingerprint, args[3], now + seconds, '' }))
+  redis.call('EXPIRE', key, MEMORY_SECONDS, 'NX')
+  if held_in and held_in ~= key then redis.call('HDEL', held_in, args[1]) end
   return { 'mine' }
 end
 
@@ -55,16 +55,16 @@ local function settle(keys, args)
   if not known or known[2] ~= args[2] then return 0 end
   local how = args[3]
   if how == 'forget' then
-    server.call('HDEL', key, args[1])
+    redis.call('HDEL', key, args[1])
     return 1
   end
   local fingerprint = args[4] ~= '' and args[4] or known[1]
   local record = { fingerprint, args[2], 0, '' }
   if how == 'done' then record[4] = args[5] end
   if how == 'renew' then record[3] = seconds_now() + tonumber(args[5]) end
-  server.call('HSET', key, args[1], cmsgpack.pack(record))
+  redis.call('HSET', key, args[1], cmsgpack.pack(record))
   return 1
 end
 
-server.register_function('laurels_claim', claim)
-server.register_function('laurels_settle', settle)
+redis.register_function('laurels_claim', claim)
+redis.register_function('laurels_settle', settle)

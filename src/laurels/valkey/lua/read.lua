@@ -31,12 +31,12 @@
 local function reading(answer)
   return function(keys, args)
     local header = cmsgpack.unpack(args[1])
-    local known = server.call('HMGET', keys[1], 'version', 'metadata')
+    local known = redis.call('HMGET', keys[1], 'version', 'metadata')
     if tonumber(known[1]) ~= header.version then return { 'version', known[1] or '' } end
     local board = board_of(header.shape)
     local window = windows_of(board, keys, 2)[1]
     board.metadata = board.metadata and known[2]
-    return answer(header, board, window, server.call('ZCARD', window.entries), args)
+    return answer(header, board, window, redis.call('ZCARD', window.entries), args)
   end
 end
 
@@ -158,7 +158,7 @@ local function scan(header, board, window, total)
   return { total, cursor, listed, metadata_of(board, window, members) }
 end
 
-server.register_function{ function_name = 'laurels_standing', callback = reading(standing), flags = { 'no-writes' } }
-server.register_function{ function_name = 'laurels_count', callback = reading(count), flags = { 'no-writes' } }
-server.register_function{ function_name = 'laurels_page', callback = reading(page), flags = { 'no-writes' } }
-server.register_function{ function_name = 'laurels_scan', callback = reading(scan), flags = { 'no-writes' } }
+redis.register_function{ function_name = 'laurels_standing', callback = reading(standing), flags = { 'no-writes' } }
+redis.register_function{ function_name = 'laurels_count', callback = reading(count), flags = { 'no-writes' } }
+redis.register_function{ function_name = 'laurels_page', callback = reading(page), flags = { 'no-writes' } }
+redis.register_function{ function_name = 'laurels_scan', callback = reading(scan), flags = { 'no-writes' } }

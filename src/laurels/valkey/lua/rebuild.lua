@@ -27,19 +27,19 @@
 
 -- Whether the board has this token's fence, still good.
 local function is_held(board, token)
-  local fence = server.call('HGET', board, 'fence')
+  local fence = redis.call('HGET', board, 'fence')
   return is_fenced(fence) and string.match(fence, ' (.*)$') == token
 end
 
 local function hold(board, token, milliseconds)
-  local now = server.call('TIME')
+  local now = redis.call('TIME')
   local lapses = tonumber(now[1]) * 1000 + math.floor(tonumber(now[2]) / 1000) + tonumber(milliseconds)
-  server.call('HSET', board, 'fence', string.format('%.0f %s', lapses, token))
+  redis.call('HSET', board, 'fence', string.format('%.0f %s', lapses, token))
 end
 
 -- The board as the caller must know it, or what to answer instead.
 local function entered(key, version)
-  local known, fence = unpack(server.call('HMGET', key, 'version', 'fence'))
+  local known, fence = unpack(redis.call('HMGET', key, 'version', 'fence'))
   if tonumber(known) ~= tonumber(version) then return { 'version', known or '' } end
   if is_fenced(fence) then return { 'fenced' } end
 end
@@ -50,9 +50,9 @@ local function fence(keys, args)
     if refusal then return refusal end
   end
   hold(keys[1], args[2], args[3])
-  if server.call('EXISTS', keys[2]) == 0 then
-    server.call('XGROUP', 'CREATE', keys[2], 'laurels', '$', 'MKSTREAM')
-    server.call('XGROUP', 'DESTROY', keys[2], 'laurels')
+  if redis.call('EXISTS', keys[2]) == 0 then
+    redis.call('XGROUP', 'CREATE', keys[2], 'laurels', '$', 'MKSTREAM')
+    redis.call('XGROUP', 'DESTROY', keys[2], 'laurels')
   end
   raise(keys[2], args[4])
   return { 'ok', last_id(keys[2]) }
@@ -63,10 +63,10 @@ local function switch(keys, args)
   hold(keys[1], args[1], args[2])
   for i = 2, #keys, 2 do
     local from, to, seconds = keys[i], keys[i + 1], tonumber(args[i / 2 + 2])
-    server.call('UNLINK', to)
-    if server.call('EXISTS', from) == 1 then
-      server.call('RENAME', from, to)
-      if seconds > 0 then server.call('EXPIRE', to, seconds) else server.call('PERSIST', to) end
+    redis.call('UNLINK', to)
+    if redis.call('EXISTS', from) == 1 then
+      redis.call('RENAME', from, to)
+      if seconds > 0 then redis.call('EXPIRE', to, seconds) else redis.call('PERSIST', to) end
     end
   end
   return { 'ok' }
@@ -74,8 +74,8 @@ end
 
 local function unfence(keys, args)
   if not is_held(keys[1], args[1]) then return { 'lapsed' } end
-  server.call('HDEL', keys[1], 'fence')
-  if args[2] == '1' then server.call('HSET', keys[1], 'metadata', 1) end
+  redis.call('HDEL', keys[1], 'fence')
+  if args[2] == '1' then redis.call('HSET', keys[1], 'metadata', 1) end
   return { 'ok' }
 end
 
@@ -95,9 +95,9 @@ local function place_entries(keys, args)
   write(board, window, changes)
   write_metadata(window, changes)
   expire(window, header.seconds)
-  server.call('HSET', keys[1], 'metadata', 1)
+  redis.call('HSET', keys[1], 'metadata', 1)
   append(header.journal, keys[2], args[2], '')
-  return { 'ok', server.call('ZCARD', window.entries) }
+  return { 'ok', redis.call('ZCARD', window.entries) }
 end
 
 local function rename(keys, args)
@@ -115,13 +115,13 @@ local function rename(keys, args)
       board.layout.write(board, window, { { member = named, new = entry } })
       board.layout.remove(board, window, member, entry)
     end
-    server.call('HDEL', window.metadata, member)
+    redis.call('HDEL', window.metadata, member)
   end
   return { 'ok', found }
 end
 
-server.register_function('laurels_fence', fence)
-server.register_function('laurels_switch', switch)
-server.register_function('laurels_unfence', unfence)
-server.register_function('laurels_place', place_entries)
-server.register_function('laurels_rename', rename)
+redis.register_function('laurels_fence', fence)
+redis.register_function('laurels_switch', switch)
+redis.register_function('laurels_unfence', unfence)
+redis.register_function('laurels_place', place_entries)
+redis.register_function('laurels_rename', rename)
