@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from places import fast_place, folder_that_anybody_may_pass
+from supported_servers import programs
 
 from laurels import embedded
 
@@ -18,5 +19,9 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session")
 def endpoints() -> Generator[Endpoints]:
     """Where the tests' own Valkey and PostgreSQL answer."""
-    with folder_that_anybody_may_pass(fast_place()) as folder, embedded.start(folder / "data") as servers:
+    with (
+        folder_that_anybody_may_pass(fast_place()) as folder,
+        folder_that_anybody_may_pass() as copies,
+        embedded.start(folder / "data", programs=programs(copies)) as servers,
+    ):
         yield servers.endpoints

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import redis
-
-from laurels.embedded import binaries
+from supported_servers import valkey_server
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -70,7 +69,7 @@ def _start(folder: Path, port: int) -> subprocess.Popen[bytes]:
         "logfile": folder / "log",
     }
     words = [str(word) for name, value in options.items() for word in (f"--{name}", value)]
-    return subprocess.Popen([str(binaries.in_wheels().valkey_server), *words])
+    return subprocess.Popen([str(valkey_server()), *words])
 
 
 def _free_ports(count: int) -> list[int]:

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import redis
-
-from laurels.embedded import binaries
+from supported_servers import valkey_server
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -44,7 +43,7 @@ def running_valkey(**options: str) -> Generator[Server]:
     }
     given |= {name.replace("_", "-"): value for name, value in options.items()}
     words = [word for name, value in given.items() for word in (f"--{name}", value)]
-    process = subprocess.Popen([str(binaries.in_wheels().valkey_server), *words])
+    process = subprocess.Popen([str(valkey_server()), *words])
     untyped: Any = redis.Redis
     client: Client = untyped(unix_socket_path=address)
     try:

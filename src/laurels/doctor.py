@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from laurels.archive.engine import Archive
     from laurels.archive.jobs import JobState
-    from laurels.embedded import EmbeddedServers, Inspection
+    from laurels.embedded import EmbeddedServers, Endpoints, Inspection
     from laurels.history.journals import Backlog
     from laurels.settings import Settings
     from laurels.valkey.messages import Durability
@@ -79,17 +79,18 @@ async def examine(
             *findings,
             Finding("settings", "wrong", error.detail, "correct it; docs/settings.md lists them all"),
         ]
-    valkey_url, postgres_url = settings.valkey_url, settings.postgres_url
+    external = embedded.External(settings.valkey_url, settings.postgres_url)
+    endpoints = external.endpoints
     servers: EmbeddedServers | None = None
-    if not (valkey_url and postgres_url):
+    if endpoints is None:
         folder = settings.data_dir or embedded.default_data_dir()
         if folder.exists() and not folder.is_dir():
             found = f"{folder} is not a folder"
             return [*findings, Finding("data folder", "wrong", found, "choose another with --data-dir")]
         try:
-            endpoints = await asyncio.to_thread(embedded.attach, folder)
+            endpoints = await asyncio.to_thread(embedded.attach, folder, external)
             if endpoints is None and (folder / "lock").exists():
-                servers = await asyncio.to_thread(lambda: embedded.start(folder, say=say))
+                servers = await asyncio.to_thread(lambda: embedded.start(folder, external=external, say=say))
                 endpoints = servers.endpoints
             inspection = await asyncio.to_thread(embedded.inspect, folder)
         except LaurelsError as error:
@@ -100,9 +101,8 @@ async def examine(
                 *findings,
                 Finding("stores", "ok", "not made yet", "`laurels serve` makes and starts them"),
             ]
-        valkey_url, postgres_url = valkey_url or endpoints.valkey_url, postgres_url or endpoints.postgres_url
     try:
-        return [*findings, *await _examine_stores(valkey_url, postgres_url, settings)]
+        return [*findings, *await _examine_stores(endpoints, settings)]
     finally:
         if servers is not None:
             await asyncio.to_thread(servers.stop)
@@ -116,16 +116,16 @@ async def examine_open(valkey: Valkey, archive: Archive, settings: Settings) -> 
     return [judge_python(sys.version_info[:3]), *found]
 
 
-async def _examine_stores(valkey_url: str, postgres_url: str, settings: Settings) -> list[Finding]:
+async def _examine_stores(endpoints: Endpoints, settings: Settings) -> list[Finding]:
     async def with_valkey(look: _OfValkey) -> list[Finding]:
-        valkey = Valkey(valkey_url)
+        valkey = Valkey(endpoints.valkey_url)
         try:
             return await look(valkey)
         finally:
             await valkey.close()
 
     async def with_archive(look: _OfArchive) -> list[Finding]:
-        async with open_archive(postgres_url) as archive:
+        async with open_archive(endpoints.postgres_url) as archive:
             return await look(archive)
 
     async def with_both(look: _OfBoth) -> list[Finding]:

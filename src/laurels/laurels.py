@@ -198,11 +198,11 @@ class Laurels(Keeping):
 
     async def open(self) -> None:
         """Starts or joins the servers, and brings the schema and the functions up to date."""
-        valkey_url, postgres_url = await asyncio.to_thread(self._endpoints)
+        endpoints = await asyncio.to_thread(self._endpoints)
         try:
-            await asyncio.to_thread(migrate, postgres_url)
-            self.valkey = Valkey(valkey_url, replicas=self.settings.replicas)
-            self.archive = open_archive(postgres_url)
+            await asyncio.to_thread(migrate, endpoints.postgres_url)
+            self.valkey = Valkey(endpoints.valkey_url, replicas=self.settings.replicas)
+            self.archive = open_archive(endpoints.postgres_url)
             await self.valkey.load_functions()
             await self._require_durability()
         except BaseException:
@@ -267,16 +267,16 @@ class Laurels(Keeping):
         await self.archive.close()
         await self._stop_servers()
 
-    def _endpoints(self) -> tuple[str, str]:
-        valkey_url, postgres_url = self.settings.valkey_url, self.settings.postgres_url
-        if valkey_url and postgres_url:
-            return valkey_url, postgres_url
+    def _endpoints(self) -> embedded.Endpoints:
+        external = embedded.External(self.settings.valkey_url, self.settings.postgres_url)
+        if external.endpoints:
+            return external.endpoints
         folder = self.settings.data_dir or embedded.default_data_dir()
-        endpoints = embedded.attach(folder) if self._join else None
+        endpoints = embedded.attach(folder, external) if self._join else None
         if endpoints is None:
-            self._servers = embedded.start(folder, say=self._say)
+            self._servers = embedded.start(folder, external=external, say=self._say)
             endpoints = self._servers.endpoints
-        return valkey_url or endpoints.valkey_url, postgres_url or endpoints.postgres_url
+        return endpoints
 
     async def _stop_servers(self) -> None:
         if self._servers:

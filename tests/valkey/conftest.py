@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from supported_servers import valkey_server
 from valkey_cluster import running_cluster
-
-from laurels.embedded import binaries
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -23,7 +22,7 @@ def own_valkey_url() -> Generator[str]:
     folder = Path(tempfile.mkdtemp(prefix="laurels-own-"))
     options = {"port": "0", "unixsocket": str(folder / "socket"), "save": "", "dir": str(folder)}
     words = [word for name, value in options.items() for word in (f"--{name}", value)]
-    program = str(binaries.in_wheels().valkey_server)
+    program = str(valkey_server())
     server = subprocess.Popen([program, *words], stdout=subprocess.PIPE, text=True)
     assert server.stdout is not None
     try:

@@ -129,19 +129,17 @@ def worker_app() -> "FastAPI":
 
 @contextmanager
 def _stores(settings: Settings, output: Output) -> Generator[Stores]:
-    if settings.valkey_url and settings.postgres_url:
-        yield Stores(settings.valkey_url, settings.postgres_url, None)
+    external = embedded.External(settings.valkey_url, settings.postgres_url)
+    if external.endpoints:
+        yield Stores(external.endpoints.valkey_url, external.endpoints.postgres_url, None)
         return
-    with output.working("Starting Valkey and PostgreSQL") as say:
-        servers = embedded.start(settings.data_dir or embedded.default_data_dir(), say=_logged(say, output))
+    with output.working("Starting the stores") as say:
+        folder = settings.data_dir or embedded.default_data_dir()
+        servers = embedded.start(folder, external=external, say=_logged(say, output))
     with servers:
         ours = servers.endpoints
         both = not settings.valkey_url and not settings.postgres_url
-        yield Stores(
-            settings.valkey_url or ours.valkey_url,
-            settings.postgres_url or ours.postgres_url,
-            servers.data_dir if both else None,
-        )
+        yield Stores(ours.valkey_url, ours.postgres_url, servers.data_dir if both else None)
 
 
 async def _prepare(

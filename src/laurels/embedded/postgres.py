@@ -35,6 +35,7 @@ SETTINGS = {
     "log_checkpoints": "off",  # every five minutes, of no interest
     "logging_collector": "off",
 }
+FIRST_WITH_BUILTIN_LOCALE = 17
 STATUS_LINE = 7
 """In postmaster.pid, counted from 0: what `pg_ctl --wait` reads too."""
 
@@ -120,7 +121,7 @@ def _make_cluster(folder: DataFolder, programs: Binaries, user: ServerUser, lock
     cluster, password_file = scratch / "cluster", scratch / "password"
     password = secrets.token_urlsafe(32)
     _write_private(password_file, password, builder)
-    _run_as(builder, _initdb_command(programs.initdb, cluster, password_file), lock)
+    _run_as(builder, _initdb_command(programs, cluster, password_file), lock)
     create = f"CREATE DATABASE {DATABASE};\n"
     _run_as(builder, [str(programs.postgres), "--single", "-D", str(cluster), "postgres"], lock, create)
     if not builder.is_us:
@@ -132,19 +133,19 @@ def _make_cluster(folder: DataFolder, programs: Binaries, user: ServerUser, lock
     shutil.rmtree(scratch)
 
 
-def _initdb_command(initdb: Path, cluster: Path, password_file: Path) -> list[str]:
+def _initdb_command(programs: Binaries, cluster: Path, password_file: Path) -> list[str]:
     options = {
-        "pgdata": cluster,
+        "pgdata": str(cluster),
         "username": USER,
-        "pwfile": password_file,
+        "pwfile": str(password_file),
         "auth": "scram-sha-256",
         "encoding": "UTF8",
-        # The same order of text on every system: PostgreSQL's own, not that of the system's C library.
         "locale": "C",
-        "locale-provider": "builtin",
-        "builtin-locale": "C.UTF-8",
     }
-    return [str(initdb), *(f"--{name}={value}" for name, value in options.items())]
+    # The same order of text on every system: PostgreSQL's own, not that of the system's C library.
+    if int(binaries.version(programs.postgres).split(".")[0]) >= FIRST_WITH_BUILTIN_LOCALE:
+        options |= {"locale-provider": "builtin", "builtin-locale": "C.UTF-8"}
+    return [str(programs.initdb), *(f"--{name}={value}" for name, value in options.items())]
 
 
 def _run_as(user: ServerUser, command: list[str], lock: int, text: str = "") -> None:

