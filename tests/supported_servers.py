@@ -37,12 +37,21 @@ def programs(copies: Path) -> Binaries | None:
     chosen = replace(binaries.in_wheels(), valkey_server=valkey_server())
     if wanted := os.environ.get(POSTGRES):
         chosen = _with_postgres(chosen, wanted)
-    if os.geteuid() == 0:
-        shutil.copytree(chosen.postgres.parents[1], copies / "postgres", symlinks=True)
-        programs = copies / "postgres" / "bin"
-        valkey = shutil.copy(chosen.valkey_server, copies / chosen.valkey_server.name)
-        return binaries.Binaries(Path(valkey), programs / "postgres", programs / "initdb")
-    return chosen
+    return _copied(chosen, copies) if os.geteuid() == 0 else chosen
+
+
+def _copied(chosen: Binaries, copies: Path) -> Binaries:
+    """With the libraries that PostgreSQL looks for beside its package."""
+    installed = chosen.postgres.parents[1]
+    package = installed.parent
+    libraries = package.with_name(f"{package.name}.libs")
+    for folder in (installed, libraries):
+        if folder.exists():
+            copy = copies / folder.relative_to(package.parent)
+            shutil.copytree(folder, copy, symlinks=True)
+    programs = copies / package.name / installed.name / "bin"
+    valkey = Path(shutil.copy(chosen.valkey_server, copies / chosen.valkey_server.name))
+    return binaries.Binaries(valkey, programs / "postgres", programs / "initdb")
 
 
 def _with_postgres(chosen: Binaries, wanted: str) -> Binaries:

@@ -53,7 +53,7 @@ SILENCE_SECONDS = 5
 
 
 def library_code() -> str:
-    """The function library as it is loaded. It calls the server `redis`: Valkey also has `server`, Redis not."""
+    """The function library as it is loaded. It says `redis.call`: only Valkey has `server.call` as well."""
     folder = resources.files("laurels.valkey") / "lua"
     return f"#!lua name={LIBRARY}\n" + "\n".join((folder / name).read_text() for name in _FILES)
 
