@@ -16,6 +16,7 @@ from supported_servers import valkey_server
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
+    from contextlib import AbstractContextManager
 
 Client = Any  # redis-py types its client only in part
 DEADLINE_SECONDS = 30
@@ -29,9 +30,13 @@ class Server:
     client: Client
 
 
-@contextmanager
-def running_valkey(**options: str) -> Generator[Server]:
+def running_valkey(**options: str) -> AbstractContextManager[Server]:
     """A server of its own, ready; `appendfsync="always"` is an option `appendfsync always`."""
+    return running(valkey_server(), **options)
+
+
+@contextmanager
+def running(program: Path, **options: str) -> Generator[Server]:
     folder = Path(tempfile.mkdtemp(prefix="laurels-valkey-"))
     address = str(folder / "socket")
     given = {
@@ -42,8 +47,8 @@ def running_valkey(**options: str) -> Generator[Server]:
         "logfile": str(folder / "log"),
     }
     given |= {name.replace("_", "-"): value for name, value in options.items()}
-    words = [word for name, value in given.items() for word in (f"--{name}", value)]
-    process = subprocess.Popen([str(valkey_server()), *words])
+    words = [word for name, value in given.items() for word in (f"--{name}", *(value.split() or [""]))]
+    process = subprocess.Popen([str(program), *words])
     untyped: Any = redis.Redis
     client: Client = untyped(unix_socket_path=address)
     try:

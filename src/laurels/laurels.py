@@ -48,6 +48,7 @@ from laurels.ratings.match import Match
 from laurels.ratings.matches import Matches
 from laurels.ratings.systems import check_available
 from laurels.settings import load_settings
+from laurels.valkey import requirements
 from laurels.valkey.client import Valkey
 from laurels.valkey.durability import require, sync_always
 from laurels.valkey.messages import DURABILITIES
@@ -203,7 +204,7 @@ class Laurels(Keeping):
             await asyncio.to_thread(migrate, endpoints.postgres_url)
             self.valkey = Valkey(endpoints.valkey_url, replicas=self.settings.replicas)
             self.archive = open_archive(endpoints.postgres_url)
-            await self.valkey.load_functions()
+            await requirements.require(self.valkey, self.settings.durability)
             await self._require_durability()
         except BaseException:
             for store in filter(None, (vars(self).get("valkey"), vars(self).get("archive"))):

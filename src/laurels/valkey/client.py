@@ -29,7 +29,7 @@ LIBRARY = "laurels"
 _FILES = (
     "values.lua", "layouts.lua", "memory.lua", "submit.lua", "match.lua", "read.lua",
     "board.lua", "journal.lua", "once.lua", "rebuild.lua", "activity.lua",
-    "index.lua", "discard.lua",
+    "index.lua", "discard.lua", "permissions.lua",
 )  # fmt: skip
 
 # hiredis types it for one word.
@@ -298,6 +298,17 @@ class Valkey:
                 await self._client.initialize()
                 return list(self._client.get_primaries())
             return [self._client]
+
+    async def ask_primaries(self, *words: Value) -> list[Reply]:
+        """What each primary answers; a refusal is an answer too."""
+        replies: list[Reply] = []
+        for node in await self._primaries():
+            with _translated(writing=False):
+                try:
+                    replies.append(await node.execute_command(*words))
+                except exceptions.ResponseError as error:
+                    replies.append(error)
+        return replies
 
     async def publish(self, channel: str, message: str) -> None:
         """To whoever listens at this moment; on a cluster, through whichever node."""

@@ -1,0 +1,113 @@
+"""What Laurels needs of a Valkey or a Redis, checked at the start: version, functions, permissions.
+
+A refusal later would leave a call half done, since a function does not roll back.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from redis import exceptions
+
+from laurels.errors import StartupError
+from laurels.valkey.client import LIBRARY, library_code
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from laurels.valkey.client import Reply, Valkey, Value
+    from laurels.valkey.messages import Durability
+
+OLDEST_REDIS: Final = (7, 0)
+"""Functions came with it. Every Valkey says that it is as good as Redis 7.2."""
+
+KEY: Final = "lb:{requirements}"
+"""Stands for the keys of boards; nothing is written to it."""
+CHANNEL: Final = "laurels:requirements"
+
+# With as many words as let Valkey find the key and the channel. A test compares with what the code calls.
+COMMANDS: Final = (
+    "CLUSTER SLOTS", "DEL {key}", "EVAL script 1 {key}", "EXISTS {key}", "EXPIRE {key} 1",
+    "FCALL name 1 {key}", "FCALL_RO name 1 {key}", "FUNCTION LIST", "FUNCTION LOAD code",
+    "GET {key}", "HDEL {key} f", "HGET {key} f", "HGETALL {key}", "HINCRBY {key} f 1", "HLEN {key}",
+    "HMGET {key} f", "HSCAN {key} 0", "HSET {key} f v", "INFO", "LINDEX {key} 0", "LLEN {key}",
+    "LRANGE {key} 0 1", "LTRIM {key} 0 1", "MEMORY USAGE {key}", "MGET {key}", "PERSIST {key}", "PING",
+    "PUBLISH {channel} m", "RENAME {key} {key}", "RPUSH {key} v", "SADD {key} m", "SCARD {key}",
+    "SET {key} v", "SINTERCARD 1 {key}", "SMEMBERS {key}", "SMISMEMBER {key} m", "SPOP {key}",
+    "SRANDMEMBER {key}", "SREM {key} m", "SSCAN {key} 0", "SUBSCRIBE {channel}", "TIME", "TTL {key}",
+    "TYPE {key}", "UNLINK {key}", "XADD {key} * f v", "XDEL {key} 0-1",
+    "XGROUP CREATE {key} g 0", "XGROUP DESTROY {key} g", "XGROUP SETID {key} g 0",
+    "XINFO GROUPS {key}", "XINFO STREAM {key}", "XLEN {key}", "XRANGE {key} - +",
+    "XREAD STREAMS {key} 0", "XREVRANGE {key} + -", "XSETID {key} 0-1", "XTRIM {key} MAXLEN 1",
+    "ZADD {key} 1 m", "ZCARD {key}", "ZCOUNT {key} 0 1", "ZLEXCOUNT {key} - +", "ZMSCORE {key} m",
+    "ZRANGE {key} 0 1", "ZRANK {key} m", "ZREM {key} m", "ZREMRANGEBYRANK {key} 0 1",
+    "ZREMRANGEBYSCORE {key} 0 1", "ZREVRANGE {key} 0 1", "ZREVRANK {key} m", "ZSCAN {key} 0",
+)  # fmt: skip
+WAITING: Final[dict[Durability, tuple[str, ...]]] = {
+    "fast": (),
+    "fsync": ("WAITAOF 1 0 1",),
+    "replicated": ("WAITAOF 1 0 1", "WAIT 1 1"),
+}
+
+
+async def require(valkey: Valkey, durability: Durability) -> None:
+    """Loads our functions; raises `StartupError` with what the server lacks and how to mend it."""
+    for server in await _ask(valkey, "INFO", "server"):
+        if lack := too_old(server):
+            raise StartupError(lack)
+    await _ask(valkey, "FUNCTION", "LIST", "LIBRARYNAME", LIBRARY)
+    if not await valkey.functions_are_current():
+        await _ask(valkey, "FUNCTION", "LOAD", "REPLACE", library_code())
+    if lack := await lacking(valkey, durability):
+        raise StartupError(lack)
+
+
+async def lacking(valkey: Valkey, durability: Durability) -> str | None:
+    """What a primary does not know or denies; None when nothing. The functions must be loaded."""
+    asked = [command.format(key=KEY, channel=CHANNEL) for command in (*COMMANDS, *WAITING[durability])]
+    for reply in await _ask(valkey, "FCALL_RO", "laurels_missing", 0, *asked):
+        found = {reply[i].decode(): reply[i + 1] for i in range(0, len(reply), 2)}
+        if unknown := [command for command, why in found.items() if why == b"unknown"]:
+            return _unknown(unknown[0])
+        if denied := list(found):
+            return _denied(denied)
+    return None
+
+
+def too_old(server: Mapping[str, str]) -> str | None:
+    version = str(server.get("redis_version", "0"))
+    if tuple(int(part) for part in version.split(".")[:2] if part.isdigit()) >= OLDEST_REDIS:
+        return None
+    return f"Redis {version} is too old: upgrade it to Redis 7.0 or newer, or to Valkey 8 or newer"
+
+
+async def _ask(valkey: Valkey, *words: Value) -> list[Reply]:
+    replies = await valkey.ask_primaries(*words)
+    for reply in replies:
+        if isinstance(reply, exceptions.NoPermissionError):
+            raise StartupError(_denied([" ".join(map(str, words[:2]))]))
+        if isinstance(reply, exceptions.ResponseError) and "unknown" in str(reply).lower():
+            raise StartupError(_unknown(str(words[0])))
+        if isinstance(reply, Exception):
+            raise StartupError(f"Valkey refused {words[0]}: {str(reply).splitlines()[0]}") from reply
+    return replies
+
+
+def _unknown(command: str) -> str:
+    name = command.split(maxsplit=1)[0]
+    if name == "WAITAOF":
+        return (
+            "durability `fsync` and `replicated` need WAITAOF, which this server does not know: "
+            "upgrade it to Redis 7.2 or Valkey 8, or set LAURELS_DURABILITY=fast"
+        )
+    return (
+        f"the server does not know the command {name}: Laurels needs Redis 7.0 or newer, or Valkey 8 or newer"
+    )
+
+
+def _denied(commands: Sequence[str]) -> str:
+    others = f" and {len(commands) - 1} more commands" if commands[1:] else ""
+    return (
+        f"Valkey's ACL denies its user `{commands[0]}`{others}: allow the commands, the keys lb:* and "
+        "laurels:* and the channels laurels:* with ACL SETUSER, as docs/settings.md shows"
+    )

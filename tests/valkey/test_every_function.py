@@ -1,0 +1,189 @@
+"""A smoke of every function on the oldest server that is supported, Debian's Redis, and on the tests' own."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import re
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+from install_redis import ADVICE, PROGRAM
+from supported_servers import valkey_server
+from valkey_servers import running
+
+from laurels.valkey.client import Valkey, library_code
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+Client = Any  # redis-py types its client only in part
+Smoke = tuple[list[str], list[object], object]
+"""The names of the keys, the arguments, and the answer."""
+
+REGISTERED = sorted(set(re.findall(r"\'(laurels_\w+)\'", library_code())))
+READING = {
+    "laurels_standing",
+    "laurels_count",
+    "laurels_page",
+    "laurels_scan",
+    "laurels_backlog",
+    "laurels_missing",
+}
+SHAPE = ("plain", "number", 1, "shared", 0, 0)
+WITH_METADATA = ("plain", "number", 1, "shared", 0, 1)
+VERSION = 7
+SUBMIT_KEYS = ["board", "journal", "ids", "ids-before", "calls", "calls-before"]
+TARGET = {"window": 1, "chosen": 0, "seconds": 0, "how": "direct", "base": 0, "days": [], "op": ""}
+_tags = itertools.count(1)
+
+
+def header(**more: object) -> bytes:
+    return msgspec.msgpack.encode({"shape": SHAPE, "version": VERSION} | more)
+
+
+def submitted(**more: object) -> bytes:
+    told: dict[str, object] = {
+        "aggregate": "last",
+        "count": 1,
+        "fast": 0,
+        "report": 0,
+        "journal": 1,
+        "call": "call",
+        "ids": [],
+        "calls": [],
+        "ops": [],
+        "metadata": [],
+        "first": [1],
+        "max_change": 0,
+        "targets": [TARGET],
+    }
+    return header(**told | more)
+
+
+MATCHED = submitted(count=2, first=[1, 1], sizes=[2], skip=[0, 0], repeated=[0])
+LATE: list[object] = []
+# limits, late, days: one day of one user, with one counter
+EFFECTS = [
+    [5, 3],
+    LATE,
+    [[4, "20251024:ada", "campus", 60, 5, ["messages", 1], 0, [], 0, [], 0, []]],
+]
+ACCRUED = msgspec.msgpack.encode([*EFFECTS, "stream", "", "1-0", []])
+RELEASED = msgspec.msgpack.encode([[5, 3], LATE, [], "ada", "waits", 1])
+INDEXED = header(expected="", reached="1", targets=[(1, 0)])
+PLACED = header(shape=WITH_METADATA, journal=1, seconds=0, metadata=[""])
+RENAMED = header(shape=WITH_METADATA)
+FOLDED = header(op="sum", day=1, cursor="0", count=10, seconds=60)
+
+# Each on a board of its own, whose window has ada with 5, with a journal of one entry `1-0`.
+SMOKES: dict[str, Smoke] = {
+    "laurels_accrue": (["cursors", "changed", "parked", "day", "users"], [ACCRUED], [b"ok", 1]),
+    "laurels_adopt": (["board"], [VERSION], VERSION),
+    "laurels_advance": (["journal"], ["group", "0-0", "1-0", 1], 0),
+    "laurels_attend": (["workers"], ["me", 1000], [b"me"]),
+    "laurels_backlog": (["journal"], ["group"], [0, 1, b"1-0"]),
+    "laurels_bury": (["dead"], ["5-0", "body", "b"], b"5-0"),
+    "laurels_claim": (["once", "once-before"], ["key", "print", "owner", 10], [b"mine"]),
+    "laurels_confirm": (["board", "calls"], ["call"], 1),
+    "laurels_count": (["board", "window"], [header(), "6", "bob"], [1, [0, 0]]),
+    "laurels_discard": (["dead", "dead-cursors"], ["stream", 10, "1-0", "why", "payload"], 1),
+    "laurels_empty": (["window"], ["0", 10], b""),
+    "laurels_exhume": (["dead", "journal"], ["5-0"], 0),
+    "laurels_fence": (["board", "journal"], [VERSION, "token", 1000, "0-0"], [b"ok", b"1-0"]),
+    "laurels_fold": (["board", "rolling", "window"], [FOLDED], [b"ok", b"0"]),
+    "laurels_index": (["board", "index", "journal", "window"], [INDEXED, "rows", "7", "bob"], [b"ok"]),
+    "laurels_join": (["journal"], ["group"], [b"0-0", 0]),
+    "laurels_lift": (["journal"], ["9-0", "1-0"], 1),
+    "laurels_match": (
+        [*SUBMIT_KEYS, "ratings", "window"],
+        [MATCHED, "body", "", 1016, "ada", 984, "bob", "ada", "", "1016", "bob", "", "984"],
+        [b"ok", [0, 0, 1, -1]],
+    ),
+    "laurels_missing": ([], ["PING", "NOSUCH"], [b"NOSUCH", b"unknown"]),
+    "laurels_page": (
+        ["board", "window"],
+        [header(by="start", limit=5, offset=0)],
+        [1, 0, 0, [b"ada", b"5"], []],
+    ),
+    "laurels_place": (
+        ["board", "journal", "window", "window|metadata"],
+        [PLACED, "body", "7", "bob"],
+        [b"ok", 2],
+    ),
+    "laurels_register": (["windows", "cuts"], ["daily|x", 1, 60, "country=BR"], 1),
+    "laurels_release": (["cursors", "changed", "parked", "waits"], [RELEASED], [b"gone"]),
+    "laurels_remove": (
+        ["board", "journal", "window"],
+        [header(journal=1, durable=0, rated=0), "body", "ada"],
+        [b"ok", 1],
+    ),
+    "laurels_rename": (["board", "window", "window|metadata"], [RENAMED, "ada", "bob"], [b"ok", 1]),
+    "laurels_scan": (["board", "window"], [header(cursor="0", count=10)], [1, b"0", [b"ada", b"5"], []]),
+    "laurels_set_aside": (["window", "window|gone"], [1, 60], [b"window|gone"]),
+    "laurels_settle": (["once"], ["key", "owner", "forget", "", ""], 0),
+    "laurels_standing": (
+        ["board", "window"],
+        [header(brief=0), "ada", "bob"],
+        [1, [b"5", 0, 0, -1, b""], []],
+    ),
+    "laurels_submit": (
+        [*SUBMIT_KEYS, "window"],
+        [submitted(report=1), "body", "", 9, "ada"],
+        [b"ok", [], [[1, b"9", b"5", 0, 0]]],
+    ),
+    "laurels_switch": (["board", "other", "window"], ["token", 1000, 0], [b"lapsed"]),
+    "laurels_unfence": (["board"], ["token", 0], [b"lapsed"]),
+    "laurels_unmark": (["changed"], ["mark", 1], 0),
+}
+
+
+def debian_s_redis() -> Path:
+    program = shutil.which(PROGRAM)
+    if program is None and os.environ.get("CI") == "true":
+        pytest.fail(ADVICE)
+    if program is None:
+        pytest.skip(ADVICE)
+    return Path(program)
+
+
+@pytest.fixture(scope="module", params=[debian_s_redis, valkey_server], ids=["redis", "own"])
+def client(request: pytest.FixtureRequest) -> Generator[Client]:
+    program: Callable[[], Path] = request.param
+    with running(program()) as server:
+
+        async def load() -> None:
+            valkey = Valkey(server.url)
+            await valkey.load_functions()
+            await valkey.close()
+
+        asyncio.run(load())
+        yield server.client
+
+
+def test_every_registered_function_has_a_smoke(client: Client):
+    ((*_, functions),) = client.function_list()
+    names = sorted(function[1].decode() for function in functions)
+    assert names == REGISTERED == sorted(SMOKES)
+
+
+@pytest.mark.parametrize("name", REGISTERED)
+def test_a_function_answers(client: Client, name: str):
+    keys, args, answer = SMOKES[name]
+    tag = f"{{smoke-{next(_tags)}}}"
+    client.fcall("laurels_adopt", 1, f"{tag}board", VERSION)
+    client.zadd(f"{tag}window", {"ada": 5})
+    client.xadd(f"{tag}journal", {"body": "b"}, id="1-0")
+    how = "FCALL_RO" if name in READING else "FCALL"
+    found = client.execute_command(how, name, len(keys), *(tag + key for key in keys), *args)
+    assert _without(tag.encode(), found) == answer
+
+
+def _without(tag: bytes, reply: Any) -> object:  # noqa: ANN401  # a reply
+    if isinstance(reply, list):
+        return [_without(tag, each) for each in reply]
+    return reply.removeprefix(tag) if isinstance(reply, bytes) else reply
