@@ -3,6 +3,7 @@
 #
 #   make run ARGS="--port 9000"       options of `laurels serve`
 #   make test ARGS="tests/api -x"     options of pytest
+#   make matrix SERVERS="valkey=/opt/valkey-8/valkey-server"     one server of your own
 #   make bench ARGS="writes"          one benchmark
 #   make example NAME=projects        one of examples/; ARGS="--data-dir x" keeps its data
 #   make run PYTHON=python3.13        the Python of a new .venv (`make clean` removes the old one)
@@ -12,6 +13,8 @@ ARGS ?=
 NAME ?= framedle
 # How many processes share the tests; each starts servers of its own.
 TEST_PROCESSES ?= 2
+# Of the matrix: `valkey=PROGRAM` and `postgres=MAJOR`; all that can be had when empty.
+SERVERS ?=
 # Operations of the oracle's soak.
 ORACLE_OPERATIONS ?= 1000000
 CRASH_ROUNDS ?= 50
@@ -50,7 +53,13 @@ run: $(VENV)/.run $(NODE) ## start Laurels with a demo project on http://127.0.0
 test: $(VENV)/.test $(NODE) ## run the tests, on a real Valkey, PostgreSQL and browser that they start themselves
 	@$(BIN)/python web/build_pages.py
 	@$(BIN)/python tests/web/install_browser.py
+	@$(BIN)/python tests/install_redis.py
 	$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder $(ARGS)
+
+.PHONY: matrix
+matrix: $(VENV)/.test ## run the engine's tests on Redis 7, Valkey 8 and 9, PostgreSQL 16 and 18; takes half an hour
+	@$(BIN)/python tests/install_redis.py
+	$(BIN)/python tests/run_matrix.py --processes $(TEST_PROCESSES) $(SERVERS) -- $(ARGS)
 
 .PHONY: check
 check: $(VENV)/.dev $(NODE) ## check format, lint and types; change nothing

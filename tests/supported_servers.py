@@ -26,8 +26,9 @@ def valkey_server() -> Path:
     return Path(named) if named else binaries.in_wheels().valkey_server
 
 
-def is_redis() -> bool:
-    return "redis" in valkey_server().name
+def lacks_waitaof() -> bool:
+    """Redis 7.0 cannot say what is on its disk: there is only durability `fast`."""
+    return binaries.version(valkey_server()).startswith("7.0.")
 
 
 def programs(copies: Path) -> Binaries | None:

@@ -326,7 +326,8 @@ def test_every_function_in_valkey_has_a_stub_and_the_other_way_round():
         for path in LUA
         for function in re.findall(r"register_function\W+(?:function_name = ')?(\w+)'", path.read_text())
     }
-    stubs = "".join(MODULES[name].read_text() for name in ("valkey.functions", "valkey.activity"))
+    callers = ("valkey.functions", "valkey.activity", "valkey.requirements")
+    stubs = "".join(MODULES[name].read_text() for name in callers)
     assert registered == set(re.findall(r'"(laurels_\w+)"', stubs))
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from laurels import Laurels, doctor, embedded
+from laurels.doctor import judgements
 from laurels.embedded import Inspection
 from laurels.history.journals import Backlog
 
@@ -79,7 +80,7 @@ async def test_what_is_broken_is_found(
 
 
 async def test_functions_of_another_version_are_found_and_left_alone(stores: Valkey):
-    other = "#!lua name=laurels\nserver.register_function('laurels_other', function() return 1 end)"
+    other = "#!lua name=laurels\nredis.register_function('laurels_other', function() return 1 end)"
     await stores.command("FUNCTION", "LOAD", "REPLACE", other)
     try:
         assert by_name(await doctor.examine())["functions"].status == "wrong"
@@ -141,7 +142,7 @@ INSPECTION = Inspection(
     ],
 )
 def test_the_folder_is_judged(change: dict[str, int], name: str, status: Status):
-    finding = by_name(doctor.judge_folder(replace(INSPECTION, **change), is_ours=False))[name]
+    finding = by_name(judgements.judge_folder(replace(INSPECTION, **change), is_ours=False))[name]
     assert finding.status == status
     assert bool(finding.fix) == (status != "ok")
 
@@ -150,7 +151,7 @@ def test_the_folder_is_judged(change: dict[str, int], name: str, status: Status)
 def test_the_allocator_is_told_and_a_better_one_named():
     for allocator, is_told in ((None, True), ("libjemalloc.so.2", False)):
         inspection = replace(INSPECTION, valkey_allocator=allocator)
-        finding = by_name(doctor.judge_folder(inspection, is_ours=False))["allocator"]
+        finding = by_name(judgements.judge_folder(inspection, is_ours=False))["allocator"]
         assert (finding.status, "libjemalloc2" in finding.fix) == ("ok", is_told)
 
 
@@ -158,39 +159,42 @@ def test_the_allocator_is_told_and_a_better_one_named():
     ("server", "status"),
     [
         ({"valkey_version": "9.1.2", "redis_version": "7.2.4"}, "ok"),
-        ({"valkey_version": "10.0.0"}, "ok"),
+        ({"valkey_version": "10.0.0", "redis_version": "7.2.4"}, "ok"),
         ({"valkey_version": "9.1.1", "redis_version": "7.2.4"}, "wrong"),
+        ({"valkey_version": "9.0.0", "redis_version": "7.2.4"}, "ok"),
+        ({"valkey_version": "8.0.1", "redis_version": "7.2.4"}, "ok"),
+        ({"valkey_version": "7.2.5", "redis_version": "7.2.4"}, "warning"),
         ({"redis_version": "7.0.15"}, "ok"),
         ({"redis_version": "6.2.0"}, "wrong"),
     ],
 )
 def test_versions_of_valkey_are_judged(server: dict[str, str], status: Status):
-    assert doctor.judge_valkey_version(server).status == status
+    assert judgements.judge_valkey_version(server).status == status
 
 
 def test_other_versions_are_judged():
-    assert doctor.judge_python((3, 10, 1)).status == "wrong"
-    assert doctor.judge_postgres_version(150004).status == "wrong"
-    assert doctor.judge_postgres_version(160001) == doctor.Finding("PostgreSQL", "ok", "16.1")
+    assert judgements.judge_python((3, 10, 1)).status == "wrong"
+    assert judgements.judge_postgres_version(150004).status == "wrong"
+    assert judgements.judge_postgres_version(160001) == doctor.Finding("PostgreSQL", "ok", "16.1")
 
 
 @pytest.mark.parametrize(
     ("seconds", "status"), [(0.0, "ok"), (-0.9, "ok"), (5.0, "warning"), (-90.0, "wrong")]
 )
 def test_clocks_are_judged(seconds: float, status: Status):
-    assert doctor.judge_skew("Valkey's clock", seconds).status == status
+    assert judgements.judge_skew("Valkey's clock", seconds).status == status
 
 
 @pytest.mark.parametrize(
     ("current", "status"), [(None, "warning"), ("0001", "warning"), ("0002", "ok"), ("0003", "wrong")]
 )
 def test_the_schema_is_judged(current: str | None, status: Status):
-    assert doctor.judge_schema(current, "0002").status == status
+    assert judgements.judge_schema(current, "0002").status == status
 
 
 def test_memory_that_is_nearly_full_is_found():
     memory = {"maxmemory": "1000", "used_memory": "900", "maxmemory_policy": "noeviction"}
-    assert doctor.judge_memory(memory).status == "warning"
+    assert judgements.judge_memory(memory).status == "warning"
 
 
 @pytest.mark.parametrize(
@@ -206,13 +210,47 @@ def test_memory_that_is_nearly_full_is_found():
 def test_durability_is_judged_by_what_the_servers_can_do(
     durability: Durability, lack: str | None, fsync: str | None, status: Status
 ):
-    assert doctor.judge_durability(durability, lack, fsync).status == status
+    assert judgements.judge_durability(durability, lack, fsync).status == status
 
 
 def test_the_journal_is_judged_by_what_waits():
-    assert doctor.judge_journal(Backlog(), 100).status == "ok"
-    assert doctor.judge_journal(Backlog(calls=3, bytes=100, age_seconds=1), 100).found == "3 calls wait"
-    assert doctor.judge_journal(Backlog(calls=3, bytes=101), 100).status == "warning"
-    dead = doctor.judge_journal(Backlog(dead_letters=2), 100)
+    assert judgements.judge_journal(Backlog(), 100).status == "ok"
+    assert judgements.judge_journal(Backlog(calls=3, bytes=100, age_seconds=1), 100).found == "3 calls wait"
+    assert judgements.judge_journal(Backlog(calls=3, bytes=101), 100).status == "warning"
+    dead = judgements.judge_journal(Backlog(dead_letters=2), 100)
     assert (dead.status, dead.found) == ("warning", "2 entries of the journal could not be archived")
     assert "`…:dead`" in dead.fix
+
+
+@pytest.mark.parametrize(
+    ("durability", "connected", "least", "statuses"),
+    [
+        ("fast", "2", "0", []),
+        ("replicated", "0", "0", []),
+        ("replicated", "2", "0", ["warning"]),
+        ("replicated", "2", "1", ["warning"]),
+        ("replicated", "2", "2", ["ok"]),
+        ("replicated", "2", None, ["ok"]),
+    ],
+)
+def test_a_primary_that_writes_without_its_replicas_is_found(
+    durability: Durability, connected: str, least: str | None, statuses: list[Status]
+):
+    findings = judgements.judge_replication(durability, 2, {"connected_slaves": connected}, least)
+    assert [finding.status for finding in findings] == statuses
+
+
+async def test_a_command_that_the_acl_denies_is_found(
+    stores: Valkey, endpoints: Endpoints, monkeypatch: pytest.MonkeyPatch
+):
+    rules = ("on", ">secret", "~lb:*", "~laurels:*", "&laurels:*", "+@all", "-zadd")
+    await stores.command("ACL", "SETUSER", "doctor", *rules)
+    url = endpoints.valkey_url.replace("unix://", "unix://doctor:secret@")
+    monkeypatch.setenv("LAURELS_VALKEY_URL", url)
+    try:
+        finding = by_name(await doctor.examine())["permissions"]
+    finally:
+        await stores.command("ACL", "DELUSER", "doctor")
+    assert finding.status == "wrong"
+    assert "`ZADD lb:{requirements} 1 m`" in finding.found
+    assert "ACL SETUSER" in finding.fix

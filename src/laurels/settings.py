@@ -120,7 +120,7 @@ class Settings(BaseSettings):
     workers: WholeNumber = Field(default=1, ge=1, le=1024, description="How many processes answer HTTP.")
     valkey_url: str | None = Field(
         default=None,
-        description="Where Valkey, or Redis 7+, answers: `redis://`, `rediss://`, `unix://`, "
+        description="Where Valkey 8+ or Redis 7.0+ answers: `redis://`, `rediss://`, `unix://`, "
         "`redis+cluster://` or `rediss+cluster://`. By default Laurels starts its own.",
     )
     postgres_url: str | None = Field(

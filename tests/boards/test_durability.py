@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import redis
 from places import fast_place, folder_that_anybody_may_pass
+from supported_servers import lacks_waitaof
 from valkey_servers import running_valkey, wait_until
 
 from laurels import Submission
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     NewBoard = Callable[..., str]
 
+pytestmark = pytest.mark.skipif(lacks_waitaof(), reason="durability `fsync` needs Redis 7.2 or Valkey")
 _numbers = itertools.count(1)
 
 

@@ -8,7 +8,7 @@ import os
 import re
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 import pytest
@@ -38,7 +38,15 @@ SHAPE = ("plain", "number", 1, "shared", 0, 0)
 WITH_METADATA = ("plain", "number", 1, "shared", 0, 1)
 VERSION = 7
 SUBMIT_KEYS = ["board", "journal", "ids", "ids-before", "calls", "calls-before"]
-TARGET = {"window": 1, "chosen": 0, "seconds": 0, "how": "direct", "base": 0, "days": [], "op": ""}
+TARGET: dict[str, object] = {
+    "window": 1,
+    "chosen": 0,
+    "seconds": 0,
+    "how": "direct",
+    "base": 0,
+    "days": [],
+    "op": "",
+}
 _tags = itertools.count(1)
 
 
@@ -183,7 +191,7 @@ def test_a_function_answers(client: Client, name: str):
     assert _without(tag.encode(), found) == answer
 
 
-def _without(tag: bytes, reply: Any) -> object:  # noqa: ANN401  # a reply
+def _without(tag: bytes, reply: object) -> object:
     if isinstance(reply, list):
-        return [_without(tag, each) for each in reply]
+        return [_without(tag, each) for each in cast("list[object]", reply)]
     return reply.removeprefix(tag) if isinstance(reply, bytes) else reply

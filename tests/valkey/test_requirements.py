@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from supported_servers import is_redis
+from supported_servers import lacks_waitaof
 from valkey_servers import running_valkey
 
 import laurels
@@ -67,7 +67,7 @@ async def refused(url: str) -> str:
 
 async def test_the_documented_acl_is_enough(server: Server, endpoints: Endpoints):
     url = url_of_user(server, *documented_rules())
-    durability = "fast" if is_redis() else "fsync"
+    durability = "fast" if lacks_waitaof() else "fsync"
     async with Laurels(
         valkey_url=url, postgres_url=endpoints.postgres_url, durability=durability, jobs=True
     ) as engine:
@@ -106,7 +106,8 @@ async def test_a_server_without_functions_is_refused():
 
 
 async def test_a_server_without_waitaof_is_refused_where_durability_needs_it():
-    with running_valkey(rename_command="WAITAOF NOWAITAOF") if not is_redis() else running_valkey() as server:
+    options = {} if lacks_waitaof() else {"rename_command": "WAITAOF NOWAITAOF"}
+    with running_valkey(**options) as server:
         valkey = Valkey(server.url)
         await requirements.require(valkey, "fast")
         with pytest.raises(StartupError, match=r"need WAITAOF.*set LAURELS_DURABILITY=fast"):
