@@ -176,12 +176,7 @@ async def _examine_valkey(valkey: Valkey, settings: Settings, *, is_new: bool) -
         ),
         judge_memory(await valkey.info("memory")),
         judge_functions(are_current=are_current, is_new=is_new),
-        # Asked by a function of ours, which is not there before the first start.
-        *(
-            [judge_permissions(await requirements.lacking(valkey, settings.durability))]
-            if are_current
-            else []
-        ),
+        *(await _examine_permissions(valkey, settings) if are_current else ()),
         judge_skew("Valkey's clock", skew),
     ]
 
