@@ -49,12 +49,17 @@ class Deployment:
             self._port: int = free.getsockname()[1]
 
     @property
+    def data(self) -> Path:
+        """Where the embedded servers keep their data."""
+        return self._folder / "data"
+
+    @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self._port}"
 
     @contextmanager
     def running(self) -> Generator[Deployment]:
-        with embedded.start(self._folder / "data") as self.servers:
+        with embedded.start(self.data) as self.servers:
             try:
                 for part in self._parts:
                     self._start(part)

@@ -10,8 +10,8 @@ import os
 import random
 from typing import TYPE_CHECKING
 
-import psycopg
-from deployment import PARTS, Deployment, in_thread, until
+from deployment import PARTS, Deployment, in_thread
+from journal_rows import journal, until_archived
 from load import Load
 
 if TYPE_CHECKING:
@@ -44,17 +44,3 @@ async def test_whatever_is_killed_what_was_acknowledged_is_there_once(place: Pat
         assert journal(deployment) == sorted(
             (submission, member, score) for submission, (member, score) in load.acknowledged.items()
         )
-
-
-async def until_archived(deployment: Deployment) -> None:
-    raw = deployment.raw()
-    await in_thread(lambda: until(lambda: raw.xlen("lb:{faults/sums}:journal") == 0))
-    raw.close()
-
-
-def journal(deployment: Deployment) -> list[tuple[str, str, int]]:
-    """Every submission that the archive holds, as it holds it: twice, if it is there twice."""
-    url = deployment.servers.endpoints.postgres_url.replace("postgresql+psycopg://", "postgresql://")
-    with psycopg.connect(url) as connection:
-        rows = connection.execute("SELECT id, member, score FROM journal").fetchall()
-    return sorted((submission.decode(), member.decode(), int(score)) for submission, member, score in rows)
