@@ -30,8 +30,15 @@ MAY_USE = {
     "metrics": set[str](),
     "settings": {"errors", "masking"},
     "logs": {"masking"},
-    "valkey": {"errors"},
-    "archive": {"errors", "masking", "moments", "boards.definition"},  # a definition is a value, and pure
+    "outcomes": set[str](),
+    "valkey": {"errors", "outcomes"},
+    "archive": {
+        "errors",
+        "masking",
+        "moments",
+        "outcomes",
+        "boards.definition",
+    },  # a definition is a value, and pure
     "embedded": {"errors"},
     "boards": {"errors", "moments", "valkey"},
     "history": {"archive", "boards", "errors", "metrics", "moments", "valkey"},

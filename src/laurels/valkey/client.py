@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from contextlib import contextmanager
 from importlib import resources
 from typing import TYPE_CHECKING, Any, cast
@@ -11,14 +10,18 @@ from typing import TYPE_CHECKING, Any, cast
 import hiredis
 import redis.asyncio as redis
 from redis import exceptions
+from redis.asyncio.connection import parse_url
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from laurels.errors import OutcomeUnknown, StartupError, Unavailable
+from laurels.outcomes import VALKEY, Outcome, of_valkey
+from laurels.valkey.cluster import SILENT_SECONDS, UNANSWERED, Cluster, key_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 
+    from laurels.valkey.cluster import Node
     from laurels.valkey.messages import Durability
 
 Value = str | bytes | int | float
@@ -35,11 +38,6 @@ _FILES = (
 # hiredis types it for one word.
 _pack = cast("Callable[[tuple[Value, ...]], bytes]", hiredis.pack_command)  # pyright: ignore[reportUnknownMemberType]
 
-# What a connection to a node of a cluster has in common with one to that node alone.
-_OF_A_CONNECTION = frozenset(
-    {"host", "port", "username", "password", "credential_provider", "socket_connect_timeout"}
-)
-
 CONNECT_SECONDS = 5
 ANSWER_SECONDS = 30
 # More would only wait within Valkey, which does one thing at a time.
@@ -51,6 +49,22 @@ WAIT_SECONDS = 5
 # How long a channel may be silent before we ask whether it is still there, and then wait for the answer.
 SILENCE_SECONDS = 5
 
+_OPTIONS: dict[str, Any] = {
+    "socket_connect_timeout": CONNECT_SECONDS,
+    # No limit of its own: it would refuse those beyond it, where ours lets them wait.
+    "max_connections": 2**31,
+    # Our own is cheaper: redis-py's makes a task of every send.
+    "socket_timeout": None,
+    "retry": Retry(NoBackoff(), 0),
+}
+_WAITS = ("WAITAOF", "WAIT")
+_REDIRECTED = (
+    exceptions.AskError,  # MOVED is one too
+    exceptions.TryAgainError,
+    exceptions.ReadOnlyError,
+    exceptions.ClusterDownError,
+)
+
 
 def library_code() -> str:
     """The function library as it is loaded. It says `redis.call`: only Valkey has `server.call` as well."""
@@ -60,18 +74,32 @@ def library_code() -> str:
 
 @contextmanager
 def _translated(*, writing: bool) -> Generator[None]:
+    """What the failures in this block mean to a caller: see `laurels.outcomes`."""
     try:
         yield
-    except (exceptions.BusyLoadingError, exceptions.ReadOnlyError, exceptions.ClusterDownError) as error:
-        raise Unavailable(f"Valkey cannot answer yet: {error}") from error
-    except (exceptions.ConnectionError, exceptions.TimeoutError, OSError) as error:
+    except exceptions.ResponseError as error:
+        text = _error_text(error)
+        meaning = of_valkey(text, writing=writing)
+        if meaning.outcome is Outcome.DEFECT:
+            raise
+        kind = OutcomeUnknown if meaning.outcome is Outcome.UNKNOWN else Unavailable
+        raise kind(f"Valkey refuses: {meaning.advice} ({text})") from error
+    except exceptions.BusyLoadingError as error:
+        raise Unavailable(f"Valkey refuses: {VALKEY['LOADING'].advice} ({error})") from error
+    except exceptions.AuthenticationError as error:
+        raise Unavailable(f"Valkey refuses: {VALKEY['WRONGPASS'].advice} ({error})") from error
+    except UNANSWERED as error:
         if writing:
             raise OutcomeUnknown(
                 f"Valkey stopped answering, so it may or may not have counted ({error})"
             ) from error
         raise Unavailable(f"Valkey does not answer: {error}") from error
-    except exceptions.OutOfMemoryError as error:
-        raise Unavailable(f"Valkey is out of memory: raise its maxmemory or keep less ({error})") from error
+
+
+def _error_text(error: exceptions.ResponseError) -> str:
+    """The reply as it came: redis-py cuts the first word off where it has a class for it."""
+    code, text = getattr(error, "status_code", None), str(error)
+    return f"{code} {text}" if code and not text.startswith(f"{code} ") else text
 
 
 def _fields(answer: dict[bytes, bytes] | list[bytes]) -> dict[bytes, bytes]:
@@ -91,7 +119,8 @@ async def _reply(connection: Any) -> Reply:  # noqa: ANN401  # redis-py types it
         return error
 
 
-async def _converse(connection: Any, commands: Sequence[tuple[Value, ...]]) -> list[Reply]:  # noqa: ANN401  # as above
+async def _converse(pool: Any, commands: Sequence[tuple[Value, ...]]) -> list[Reply]:  # noqa: ANN401  # as above
+    connection = await pool.get_connection()
     is_read = False
     try:
         await connection.send_packed_command(b"".join(map(_pack, commands)))
@@ -100,46 +129,60 @@ async def _converse(connection: Any, commands: Sequence[tuple[Value, ...]]) -> l
         return replies
     finally:
         if not is_read:  # what was not read would be taken for the next answer
-            await connection.disconnect()
+            await connection.disconnect(nowait=True)
+        await pool.release(connection)
+
+
+def _raise_redirection(reply: Reply) -> None:
+    if isinstance(reply, _REDIRECTED):
+        raise reply
 
 
 class Valkey:
-    """A pool of connections. Nothing is sent twice behind the caller's back: a score could count twice."""
+    """Connections to one node or a cluster. Nothing that may have run is sent twice: a score could count
+    twice.
+    """
 
     def __init__(self, url: str, *, replicas: int = 1, connections: int = CONNECTIONS) -> None:
         """`replicas`: how many must have what is written `replicated`. `connections`: how many commands are
-        under way at once; the next wait for one of them to end.
+        under way at once, to each node; the next wait for one of them to end.
         """
         self._url = url
         self._replicas = replicas
         self.is_cluster = url.startswith(("redis+cluster://", "rediss+cluster://"))
         self._turns = asyncio.Semaphore(connections)
+        self._cluster: Cluster | None = None
+        self._client: Any = None
         address = url.replace("+cluster://", "://", 1)
         try:
-            self._client = self._connect(address)
+            if self.is_cluster:
+                self._cluster = Cluster({"host": "localhost", **parse_url(address), **_OPTIONS}, connections)
+            else:
+                self._client = cast("Any", redis.Redis).from_url(address, **_OPTIONS)
         except (ValueError, exceptions.RedisError) as error:
             raise StartupError(f"the Valkey URL cannot be used: {error}") from error
 
-    def _connect(self, address: str) -> Any:  # noqa: ANN401  # redis-py types its clients only in part
-        client: Any = redis.RedisCluster if self.is_cluster else redis.Redis
-        return client.from_url(
-            address,
-            socket_connect_timeout=CONNECT_SECONDS,
-            # No limit of its own: it would refuse those beyond it, where ours lets them wait.
-            max_connections=2**31,
-            # Our own is cheaper: redis-py's makes a task of every send.
-            socket_timeout=None,
-            retry=Retry(NoBackoff(), 0),
-        )
-
     async def close(self) -> None:
-        await self._client.aclose()
+        await (self._cluster.close() if self._cluster else self._client.aclose())
 
-    async def command(self, *words: Value) -> Reply:
-        """A command that reads, or whose repetition changes nothing."""
+    async def command(self, *words: Value, wait: float = 0) -> Reply:
+        """A command that reads, or whose repetition changes nothing. `wait`: for how many seconds it may
+        block.
+        """
         with _translated(writing=False):
-            async with asyncio.timeout(ANSWER_SECONDS), self._turns:
-                return await self._client.execute_command(*words)
+            if self._cluster is None:
+                async with asyncio.timeout(ANSWER_SECONDS + wait), self._turns:
+                    return await self._client.execute_command(*words)
+
+            async def ask(node: Node, asking: bool) -> Reply:  # noqa: FBT001  # as `on_owner` calls it
+                if not asking:
+                    return await node.client.execute_command(*words)
+                pipeline = node.client.pipeline(transaction=False)
+                pipeline.execute_command("ASKING")
+                pipeline.execute_command(*words)
+                return (await pipeline.execute())[1]
+
+            return await self._cluster.on_owner(key_of(words), ask, SILENT_SECONDS + wait)
 
     async def commands(self, commands: Sequence[tuple[Value, ...]]) -> list[Reply]:
         """Commands as `command` takes them, in as few round trips as there are nodes. The first that fails
@@ -148,22 +191,34 @@ class Valkey:
         if not commands:
             return []
         with _translated(writing=False):
-            async with asyncio.timeout(ANSWER_SECONDS), self._turns:
-                if self.is_cluster:
-                    pipeline = self._client.pipeline()
-                    for words in commands:
-                        pipeline.execute_command(*words)
-                    return await pipeline.execute()
-                replies = await self._exchange(commands)
+            cluster = self._cluster
+            replies = await (self._scatter(cluster, commands) if cluster else self._exchange(commands))
             for reply in replies:
                 if isinstance(reply, Exception):
                     raise reply
             return replies
 
+    async def _scatter(self, cluster: Cluster, commands: Sequence[tuple[Value, ...]]) -> list[Reply]:
+        """To the node of each key; what a node redirects goes by itself."""
+        by_node: dict[Node, list[int]] = {}
+        for number, words in enumerate(commands):
+            by_node.setdefault(await cluster.owner(key_of(words)), []).append(number)
+
+        async def ask(numbers: list[int]) -> list[Reply]:
+            return await self._exchange([commands[number] for number in numbers])
+
+        answers = await asyncio.gather(*map(ask, by_node.values()))
+        replies: dict[int, Reply] = {}
+        for numbers, answered in zip(by_node.values(), answers, strict=True):
+            replies |= zip(numbers, answered, strict=True)
+        for number, reply in replies.items():
+            if isinstance(reply, _REDIRECTED):
+                (replies[number],) = await self._exchange([commands[number]])
+        return [replies[number] for number in range(len(commands))]
+
     async def read(self, function: str, keys: Sequence[str], args: Sequence[Value]) -> Reply:
         with _translated(writing=False):
-            async with asyncio.timeout(ANSWER_SECONDS), self._turns:
-                return await self._call("FCALL_RO", function, keys, args)
+            return await self._call(("FCALL_RO", function, len(keys), *keys, *args))
 
     async def write(
         self,
@@ -174,105 +229,69 @@ class Valkey:
     ) -> Reply:
         """Raises `OutcomeUnknown` also when it was written, but not as durably as was asked for."""
         with _translated(writing=True):
-            async with asyncio.timeout(ANSWER_SECONDS), self._turns:
-                if durability == "fast":
-                    return await self._call("FCALL", function, keys, args)
-                return await self._call_and_wait(function, keys, args, durability)
+            return await self._call(("FCALL", function, len(keys), *keys, *args), durability)
 
-    async def _call(self, how: str, function: str, keys: Sequence[str], args: Sequence[Value]) -> Reply:
-        words = (how, function, len(keys), *keys, *args)
-        try:
-            return await self._execute(words)
-        except exceptions.ResponseError as error:
-            if "Function not found" not in str(error):
-                raise
-        await self.load_functions()
-        return await self._execute(words)
-
-    async def _call_and_wait(
-        self, function: str, keys: Sequence[str], args: Sequence[Value], durability: Durability
-    ) -> Reply:
-        """The wait goes down the connection that wrote, right behind: it covers that connection's writes."""
+    async def _call(self, words: tuple[Value, ...], durability: Durability = "fast") -> Reply:
+        """The waits go down the connection that wrote, right behind: they cover that connection's writes."""
         milliseconds = int(WAIT_SECONDS * 1000)
-        commands: list[tuple[Value, ...]] = [
-            ("FCALL", function, len(keys), *keys, *args),
-            ("WAITAOF", 1, 0, milliseconds),
-        ]
+        commands: list[tuple[Value, ...]] = [words]
+        if durability != "fast":
+            commands.append(("WAITAOF", 1, 0, milliseconds))
         if durability == "replicated":
             commands.append(("WAIT", self._replicas, milliseconds))
-        reply, *waited = await self._exchange(commands, keys[0])
+        reply, *waited = await self._exchange(commands)
         if isinstance(reply, exceptions.ResponseError) and "Function not found" in str(reply):
             await self.load_functions()
-            reply, *waited = await self._exchange(commands, keys[0])
-        if isinstance(reply, exceptions.AskError | exceptions.TryAgainError):
-            raise Unavailable("the cluster is moving this board to another node; try again")
+            reply, *waited = await self._exchange(commands)
         if isinstance(reply, Exception):
             raise reply
-        self._check_waited(*waited)
+        if durability != "fast":
+            self._check_on_disk(waited[0])
+        if durability == "replicated":
+            await self._check_on_replicas(words, waited[1])
         return reply
 
-    def _check_waited(self, on_disk: Reply, on_replicas: Reply = None) -> None:
-        if isinstance(on_disk, Exception):
+    def _check_on_disk(self, reply: Reply) -> None:
+        if isinstance(reply, Exception):
             raise OutcomeUnknown(
-                f"Valkey has it, but cannot say when it is on disk: set `appendonly yes` there ({on_disk})"
+                f"Valkey has it, but cannot say when it is on disk: set `appendonly yes` there ({reply})"
             )
-        if on_disk[0] < 1:
-            raise OutcomeUnknown(f"Valkey did not have it on disk within {WAIT_SECONDS} s")
-        if isinstance(on_replicas, int) and on_replicas < self._replicas:
-            raise OutcomeUnknown(f"{on_replicas} of {self._replicas} replicas had it within {WAIT_SECONDS} s")
+        if not (isinstance(reply, list) and reply and isinstance(reply[0], int) and reply[0] >= 1):
+            raise OutcomeUnknown(f"Valkey did not have it on disk within {WAIT_SECONDS} s ({reply!r})")
 
-    async def _execute(self, words: tuple[Value, ...]) -> Reply:
-        """The same as the client's own, but packed in C: a call may have hundreds of words."""
-        if self.is_cluster:
-            return await self._client.execute_command(*words)
-        pool = self._client.connection_pool
-        connection = await pool.get_connection()
-        try:
-            await connection.send_packed_command(_pack(words))
-            return await connection.read_response()
-        except (exceptions.ConnectionError, exceptions.TimeoutError):
-            await connection.disconnect()
-            raise
-        finally:
-            await pool.release(connection)
+    async def _check_on_replicas(self, words: tuple[Value, ...], reply: Reply) -> None:
+        """A node that was replaced may not know it yet: who has the key now is asked again."""
+        if isinstance(reply, int) and reply >= self._replicas:
+            return
+        if self._cluster:
+            await self._cluster.refresh(self._cluster.epoch, await self._cluster.owner(key_of(words)))
+        had = reply if isinstance(reply, int) else f"not {self._replicas}, but {reply!r}"
+        raise OutcomeUnknown(f"{had} of {self._replicas} replicas had it within {WAIT_SECONDS} s")
 
-    async def _exchange(self, commands: Sequence[tuple[Value, ...]], key: str = "") -> list[Reply]:
-        """Down one connection to one node, on a cluster the key's; packed in C. Errors are answers too."""
-        if self.is_cluster:
-            return await self._exchange_in_cluster(commands, key)
-        pool = self._client.connection_pool
-        connection = await pool.get_connection()
-        try:
-            return await _converse(connection, commands)
-        finally:
-            await pool.release(connection)
+    async def _exchange(self, commands: Sequence[tuple[Value, ...]]) -> list[Reply]:
+        """Down one connection to one node, on a cluster that of the first command's key. Packed in C: a call
+        may have hundreds of words. Errors are answers too.
+        """
+        if self._cluster is None:
+            async with asyncio.timeout(ANSWER_SECONDS), self._turns:
+                return await _converse(self._client.connection_pool, commands)
 
-    async def _exchange_in_cluster(self, commands: Sequence[tuple[Value, ...]], key: str) -> list[Reply]:
-        while True:
-            await self._client.initialize()
-            node = self._client.get_node_from_key(key)
-            connection = node.acquire_connection()
-            try:
-                await node.disconnect_if_needed(connection)
-                replies = await _converse(connection, commands)
-            except exceptions.ConnectionError:
-                await self._client.aclose()  # who has the key now is asked again
-                raise
-            finally:
-                node.release(connection)
-            if isinstance(replies[0], exceptions.ReadOnlyError):
-                await self._client.aclose()
-            if not isinstance(replies[0], exceptions.MovedError):
-                return replies
-            await self._client.nodes_manager.move_slot(replies[0])
+        async def ask(node: Node, asking: bool) -> list[Reply]:  # noqa: FBT001  # as `on_owner` calls it
+            prefix: list[tuple[Value, ...]] = [("ASKING",)] if asking else []
+            replies = (await _converse(node.client.connection_pool, [*prefix, *commands]))[len(prefix) :]
+            if len(commands) == 1 or commands[1][0] in _WAITS:
+                _raise_redirection(replies[0])
+            return replies
+
+        waits = WAIT_SECONDS * sum(words[0] in _WAITS for words in commands)
+        return await self._cluster.on_owner(key_of(commands[0]), ask, SILENT_SECONDS + waits)
 
     async def load_functions(self) -> None:
         """Load the library where it is missing or differs from this version's."""
         code = library_code()
         for node in await self._primaries():
             if await self._loaded_code(node) != code:
-                with _translated(writing=False):
-                    await node.execute_command("FUNCTION", "LOAD", "REPLACE", code)
+                await self._ask(node, "FUNCTION", "LOAD", "REPLACE", code)
 
     async def functions_are_current(self) -> bool:
         """Whether every primary has the library as this version has it."""
@@ -285,19 +304,27 @@ class Valkey:
             if await self._loaded_code(node) is None:
                 await self.load_functions()
 
-    async def _loaded_code(self, node: Any) -> str | None:  # noqa: ANN401  # a node client, or one of a cluster's nodes
-        with _translated(writing=False):
-            listed = await node.execute_command("FUNCTION", "LIST", "LIBRARYNAME", LIBRARY, "WITHCODE")
-        for library in listed:
+    async def _loaded_code(self, node: Any) -> str | None:  # noqa: ANN401  # a client of one node
+        for library in await self._ask(node, "FUNCTION", "LIST", "LIBRARYNAME", LIBRARY, "WITHCODE"):
             return _fields(library)[b"library_code"].decode()
         return None
 
+    async def _ask(self, node: Any, *words: Value) -> Reply:  # noqa: ANN401  # as above
+        """One primary, whatever keys it has."""
+        with _translated(writing=False):
+            try:
+                async with asyncio.timeout(SILENT_SECONDS if self._cluster else ANSWER_SECONDS):
+                    return await node.execute_command(*words)
+            except UNANSWERED:
+                if self._cluster:
+                    await self._cluster.refresh(self._cluster.epoch)
+                raise
+
     async def _primaries(self) -> list[Any]:
         with _translated(writing=False):
-            if isinstance(self._client, redis.RedisCluster):
-                await self._client.initialize()
-                return list(self._client.get_primaries())
-            return [self._client]
+            return (
+                [node.client for node in await self._cluster.primaries()] if self._cluster else [self._client]
+            )
 
     async def ask_primaries(self, *words: Value) -> list[Reply]:
         """What each primary answers; a refusal is an answer too."""
@@ -316,11 +343,12 @@ class Valkey:
 
     async def listen(self, channel: str) -> AsyncGenerator[str | None]:
         """What is published there. None comes first: from then on nothing is missed, until it raises."""
-        client = await self._client_of_one_node()
+        # On a cluster what is published on one node comes to all.
+        client = (await self._cluster.owner(None)).client if self._cluster else self._client
         pubsub = client.pubsub()
         try:
             with _translated(writing=False):
-                async with asyncio.timeout(ANSWER_SECONDS):
+                async with asyncio.timeout(SILENCE_SECONDS):
                     await pubsub.subscribe(channel)
             is_asked = False
             while True:
@@ -337,22 +365,6 @@ class Valkey:
                     yield message["data"].decode()
         finally:
             await pubsub.aclose()
-            if self.is_cluster:
-                await client.aclose()
-
-    async def _client_of_one_node(self) -> Any:  # noqa: ANN401  # as `_connect`
-        """Of a cluster, any: what is published on one node comes to all. redis-py's own choice hangs."""
-        if not self.is_cluster:
-            return self._client
-        node = random.choice(await self._primaries())  # noqa: S311  # no secret
-        given = {
-            name: value
-            for name, value in node.connection_kwargs.items()
-            if name in _OF_A_CONNECTION or name.startswith("ssl_")
-        }
-        retry = Retry(NoBackoff(), 0)
-        pool = redis.ConnectionPool(node.connection_class, **given, retry=retry)
-        return redis.Redis.from_pool(pool)
 
     def apart(self) -> Valkey:
         """The same server by connections of its own: for reads that block, and would keep others waiting."""
@@ -367,8 +379,7 @@ class Valkey:
         """Members and scores of any sorted set, some at a time, in no order; one may come twice."""
         cursor = b"0"
         while True:
-            with _translated(writing=False):
-                following, listed = await self.command("ZSCAN", key, cursor, "COUNT", count)
+            following, listed = await self.command("ZSCAN", key, cursor, "COUNT", count)
             if listed and not isinstance(listed[0], tuple | list):
                 listed = list(zip(listed[::2], listed[1::2], strict=True))
             yield [(member, float(score)) for member, score in listed]
@@ -405,13 +416,12 @@ class Valkey:
     async def wait_for_entry(self, stream: str, after: str, seconds: float) -> None:
         """Returns once the stream has an entry after this one, or when the time is over."""
         milliseconds = max(1, int(seconds * 1000))
-        await self.command("XREAD", "COUNT", 1, "BLOCK", milliseconds, "STREAMS", stream, after)
+        words = ("XREAD", "COUNT", 1, "BLOCK", milliseconds, "STREAMS", stream, after)
+        await self.command(*words, wait=seconds)
 
     async def now(self) -> int:
         """Its clock, in microseconds since 1970; of the first primary on a cluster."""
-        node = (await self._primaries())[0]
-        with _translated(writing=False):
-            seconds, microseconds = await node.execute_command("TIME")
+        seconds, microseconds = await self._ask((await self._primaries())[0], "TIME")
         return int(seconds) * 1_000_000 + int(microseconds)
 
     async def info(self, section: str) -> dict[str, str]:
@@ -420,6 +430,5 @@ class Valkey:
 
     async def infos(self, section: str) -> list[dict[str, str]]:
         """The same of every primary."""
-        with _translated(writing=False):
-            answers = [await node.execute_command("INFO", section) for node in await self._primaries()]
+        answers = [await self._ask(node, "INFO", section) for node in await self._primaries()]
         return [{str(name): str(value) for name, value in answer.items()} for answer in answers]

@@ -1,0 +1,117 @@
+"""What every error of Valkey, Redis, a cluster and PostgreSQL means to a caller. Pure.
+
+- `UNAVAILABLE`: the store refused before it did anything. The same call may be sent again.
+- `UNKNOWN`: nobody can say whether it was done. A write is sent again with the same id.
+- `DEFECT`: Laurels asked for something wrong. It is logged with its trace and answered with 500.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from typing import Final, NamedTuple
+
+
+class Outcome(Enum):
+    UNAVAILABLE = "unavailable"
+    UNKNOWN = "unknown"
+    DEFECT = "defect"
+
+
+class Meaning(NamedTuple):
+    outcome: Outcome
+    advice: str = ""
+    """What an operator can do; "" where waiting is all."""
+
+
+def _unavailable(advice: str = "") -> Meaning:
+    return Meaning(Outcome.UNAVAILABLE, advice)
+
+
+_DEFECT = Meaning(Outcome.DEFECT)
+
+# By the first word of an error reply.
+VALKEY: Final[dict[str, Meaning]] = {
+    # The server cannot serve now.
+    "LOADING": _unavailable("it is loading its data; wait until it is done"),
+    "BUSY": _unavailable("a script or function has run for too long: stop it with FUNCTION KILL"),
+    "UNKILLABLE": _unavailable("a script runs for too long and has written: wait for it"),
+    "MASTERDOWN": _unavailable("this replica has lost its primary: wait for the failover"),
+    "READONLY": _unavailable("this node became a replica: wait for the failover to end"),
+    "MISCONF": _unavailable("it cannot write to its disk: free some space there, and look at its log"),
+    "NOREPLICAS": _unavailable("too few replicas are in sync: start them, or lower min-replicas-to-write"),
+    "OOM": _unavailable("it is out of memory: raise its maxmemory or keep less"),
+    "IOERR": _unavailable("a node of the cluster does not answer another: look at its log"),
+    "INPROG": _unavailable("a failover is under way: wait until it has ended"),
+    # The cluster is changing.
+    "CLUSTERDOWN": _unavailable("the cluster is down or lacks slots: look at CLUSTER INFO"),
+    "TRYAGAIN": _unavailable("the cluster is moving these keys to another node: try again"),
+    "MOVED": _unavailable("the cluster has moved these keys to another node: try again"),
+    "ASK": _unavailable("the cluster is moving these keys to another node: try again"),
+    "REDIRECT": _unavailable("a failover is under way: try again"),
+    # The server refuses the caller.
+    "NOAUTH": _unavailable("it needs a password: put one into the Valkey URL"),
+    "WRONGPASS": _unavailable("it refuses the user or password in the Valkey URL"),
+    "NOPERM": _unavailable("its ACL denies a command or key that Laurels needs: allow it to the user"),
+    "DENIED": _unavailable("it runs in protected mode: set a password there or bind it to an address"),
+    # A blocking command was ended from outside.
+    "UNBLOCKED": Meaning(Outcome.UNKNOWN, "the node changed its role meanwhile"),
+    # What Laurels must not do.
+    "ERR": _DEFECT,
+    "WRONGTYPE": _DEFECT,
+    "CROSSSLOT": _DEFECT,
+    "NOSCRIPT": _DEFECT,
+    "EXECABORT": _DEFECT,
+    "NOPROTO": _DEFECT,
+    "NOTBUSY": _DEFECT,
+    "BUSYGROUP": _DEFECT,
+    "BUSYKEY": _DEFECT,
+    "NOGROUP": _DEFECT,
+    "NOGOODSLAVE": _DEFECT,
+}
+# Errors whose first word says nothing.
+VALKEY_TEXTS: Final[dict[str, Meaning]] = {
+    "max number of clients reached": _unavailable("too many clients are connected: raise its maxclients"),
+}
+# An error of a function that had begun: it may have written before.
+_WITHIN_A_FUNCTION = re.compile(r"script: \w+, on @")
+
+# By SQLSTATE: the whole of it, or its class.
+POSTGRES: Final[dict[str, Meaning]] = {
+    "08": _unavailable("the connection broke"),
+    "25006": _unavailable("it only reads: name the primary in the PostgreSQL URL"),
+    "25P": _unavailable("it ended a transaction that waited for too long"),
+    "26": _unavailable("a pooler lost a prepared statement: use its session mode"),
+    "28": _unavailable("it refuses the user or password in the PostgreSQL URL"),
+    "3D": _unavailable("the database in the PostgreSQL URL is not there: create it"),
+    "40": _unavailable("transactions got into each other's way"),
+    "42501": _unavailable("the user lacks a privilege: grant it"),
+    "53100": _unavailable("its disk is full: free some space there"),
+    "53200": _unavailable("it is out of memory"),
+    "53300": _unavailable("too many clients are connected: raise max_connections"),
+    "53": _unavailable("it lacks resources: look at its log"),
+    "54": _unavailable("a limit of the server is reached: look at its log"),
+    "55": _unavailable("something it needs is locked"),
+    "57": _unavailable("it was told to stop, or to cancel the query"),
+    "58": _unavailable("it cannot read or write its files: look at its log"),
+    "F0": _unavailable("its configuration file is locked or wrong: look at its log"),
+    "XX": _unavailable("its files or indexes are damaged: look at its log"),
+}
+
+
+def of_valkey(text: str, *, writing: bool) -> Meaning:
+    """Of an error reply, its first word included."""
+    for known, meaning in VALKEY_TEXTS.items():
+        if known in text:
+            return meaning
+    meaning = VALKEY.get(text.partition(" ")[0], _DEFECT)
+    if writing and meaning.outcome is Outcome.UNAVAILABLE and _WITHIN_A_FUNCTION.search(text):
+        return meaning._replace(outcome=Outcome.UNKNOWN)
+    return meaning
+
+
+def of_postgres(state: str | None) -> Meaning:
+    """Of an error with this SQLSTATE; without one, the connection failed."""
+    if state is None:
+        return POSTGRES["08"]
+    return next((POSTGRES[state[:size]] for size in (5, 3, 2) if state[:size] in POSTGRES), _DEFECT)

@@ -1,0 +1,179 @@
+"""Which node of a cluster has a key, and how a call finds it while slots and primaries move.
+
+The slots are read from any node that answers, and again whenever a node redirects a call, refuses it, or
+stays silent. A call is sent again only where the node said that it did not run it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import redis.asyncio as redis
+from redis import exceptions
+from redis.crc import key_slot
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from laurels.valkey.client import Value
+
+# How long a node may stay silent before the others are asked who has its slots.
+SILENT_SECONDS: Final = 5.0
+# How long one of them may take to answer that.
+TOPOLOGY_SECONDS: Final = 1.0
+# How long a call follows redirections, and how long it waits between two of them.
+REDIRECT_SECONDS: Final = 5.0
+PAUSE_SECONDS: Final = 0.02
+
+_NOT_NOW = (exceptions.ReadOnlyError, exceptions.ClusterDownError)  # MASTERDOWN is one of the latter
+UNANSWERED = (exceptions.ConnectionError, exceptions.TimeoutError, OSError)
+
+# Where the first key stands, for commands whose first argument is none; 0 for none at all.
+_KEY_AT: Final[Mapping[str, int]] = {
+    "PING": 0, "ECHO": 0, "TIME": 0, "PUBLISH": 0, "INFO": 0, "CONFIG": 0, "FUNCTION": 0, "SCAN": 0,
+    "XINFO": 2, "XGROUP": 2, "OBJECT": 2, "MEMORY": 2,
+    "EVAL": 3, "EVALSHA": 3, "FCALL": 3, "FCALL_RO": 3,
+}  # fmt: skip
+
+_T = TypeVar("_T")
+
+
+def key_of(words: tuple[Value, ...]) -> Value | None:
+    """The key that decides which node a command goes to."""
+    name = str(words[0]).upper()
+    if name in {"XREAD", "XREADGROUP"}:
+        return words[words.index("STREAMS") + 1]
+    at = _KEY_AT.get(name, 1)
+    return words[at] if at else None
+
+
+class Node:
+    """One node, its connections, and turns to use them."""
+
+    def __init__(self, host: str, port: int, client: redis.Redis, connections: int) -> None:
+        self.host = host
+        self.port = port
+        self.client: Any = client  # redis-py types its clients only in part
+        self.turns = asyncio.Semaphore(connections)
+
+
+class Cluster:
+    """The nodes that are known, and the primary of each slot."""
+
+    def __init__(self, options: dict[str, Any], connections: int) -> None:
+        """`options`: of a connection to the node that the URL names."""
+        self._options = options
+        self._connections = connections
+        self._nodes: dict[tuple[str, int], Node] = {}
+        self._slots: dict[int, Node] = {}
+        self._first = self.node(options["host"], options.get("port", 6379))
+        self.epoch = 0
+        self._reading = asyncio.Lock()
+
+    def node(self, host: str, port: int) -> Node:
+        if (host, port) not in self._nodes:
+            options: Any = {**self._options, "host": host, "port": port}
+            client = redis.Redis.from_pool(redis.ConnectionPool(**options))
+            self._nodes[host, port] = Node(host, port, client, self._connections)
+        return self._nodes[host, port]
+
+    def _named_by(self, redirection: Any) -> Node:  # noqa: ANN401  # redis-py types its errors only in part
+        return self.node(redirection.host, redirection.port)
+
+    async def primaries(self) -> list[Node]:
+        await self._begin()
+        return list(dict.fromkeys(self._slots[slot] for slot in sorted(self._slots)))
+
+    async def owner(self, key: Value | None) -> Node:
+        """The primary that has the key; any, where there is no key."""
+        await self._begin()
+        if key is None:
+            return random.choice(list(self._slots.values()))  # noqa: S311  # no secret
+        name = key if isinstance(key, bytes) else str(key).encode()
+        node = self._slots.get(key_slot(name))
+        if node is None:
+            raise exceptions.ClusterDownError("CLUSTERDOWN no primary has the slot")
+        return node
+
+    async def on_owner(
+        self,
+        key: Value | None,
+        converse: Callable[[Node, bool], Awaitable[_T]],
+        seconds: float = SILENT_SECONDS,
+    ) -> _T:
+        """What `converse` answers with the node that has the key. It raises what the node refused with; the
+        second argument says whether `ASKING` must come first.
+        """
+        ends = asyncio.get_running_loop().time() + REDIRECT_SECONDS
+        importing: Node | None = None
+        while True:
+            epoch, node = self.epoch, importing or await self.owner(key)
+            try:
+                async with asyncio.timeout(seconds), node.turns:
+                    return await converse(node, importing is not None)
+            except exceptions.MovedError as moved:
+                self._slots[moved.slot_id] = self._named_by(moved)
+                importing, refused = None, moved
+            except exceptions.AskError as ask:
+                importing, refused = self._named_by(ask), ask
+            except exceptions.TryAgainError as error:
+                refused = error
+            except _NOT_NOW as error:
+                importing, refused = None, error
+                await self.refresh(epoch, node)
+            except UNANSWERED:
+                await self.refresh(epoch, node)
+                raise
+            if asyncio.get_running_loop().time() > ends:
+                raise refused
+            await asyncio.sleep(0 if isinstance(refused, exceptions.AskError) else PAUSE_SECONDS)
+
+    async def refresh(self, epoch: int, doubted: Node | None = None) -> None:
+        """Reads the slots again, unless that was done since `epoch`; the doubted node is asked last."""
+        async with self._reading:
+            if self.epoch != epoch:
+                return
+            others = [node for node in self._nodes.values() if node is not doubted]
+            random.shuffle(others)
+            for node in (*others, doubted) if doubted else others:
+                with suppress(exceptions.RedisError, OSError):
+                    async with asyncio.timeout(TOPOLOGY_SECONDS):
+                        listed = await node.client.execute_command("CLUSTER", "SLOTS")
+                    if await self._learn(listed, node):
+                        return
+
+    async def _begin(self) -> None:
+        if not self._slots:
+            await self.refresh(self.epoch)
+        if not self._slots:
+            raise exceptions.ConnectionError("no node of the cluster tells its slots")
+
+    async def _learn(self, listed: list[Any], told_by: Node) -> bool:
+        """Whether there was something to learn."""
+        slots: dict[int, Node] = {}
+        known = {told_by, self._first}
+        for first, last, *shard in listed:
+            primary, *replicas = [
+                self.node(_text(host) or told_by.host, int(port)) for host, port, *_ in shard
+            ]
+            known |= {primary, *replicas}
+            slots |= dict.fromkeys(range(int(first), int(last) + 1), primary)
+        if not slots:
+            return False
+        self._slots, self.epoch = slots, self.epoch + 1
+        for address, node in list(self._nodes.items()):
+            if node not in known:
+                del self._nodes[address]
+                await node.client.aclose()
+        return True
+
+    async def close(self) -> None:
+        for node in self._nodes.values():
+            await node.client.aclose()
+
+
+def _text(host: bytes | str | None) -> str:
+    return host.decode() if isinstance(host, bytes) else host or ""
