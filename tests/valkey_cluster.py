@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
 import time
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,50 +25,87 @@ SLOTS = 16_384
 DEADLINE_SECONDS = 30
 
 
+@dataclass(frozen=True)
+class ClusterServer:
+    """One node: its process, a client of its own, and the name that the cluster knows it by."""
+
+    port: int
+    process: subprocess.Popen[bytes]
+    client: Client
+
+    @property
+    def name(self) -> str:
+        return self.client.execute_command("CLUSTER", "MYID").decode()
+
+    def is_primary(self) -> bool:
+        return self.client.execute_command("ROLE")[0] == b"master"
+
+
 @contextmanager
 def running_cluster(primaries: int) -> Generator[str]:
     """The URL of a cluster whose slots are spread evenly over this many primaries."""
+    with cluster_servers(primaries) as servers:
+        yield cluster_url(servers)
+
+
+def cluster_url(servers: list[ClusterServer]) -> str:
+    return f"redis+cluster://127.0.0.1:{servers[0].port}"
+
+
+@contextmanager
+def cluster_servers(primaries: int, replicas: int = 0, **options: str) -> Generator[list[ClusterServer]]:
+    """The nodes of a cluster: the primaries, then as many replicas of each of them in turn."""
     folder = Path(tempfile.mkdtemp(prefix="laurels-cluster-"))
-    ports = _free_ports(primaries)
-    servers = [_start(folder / str(port), port) for port in ports]
-    clients: list[Client] = [redis.Redis(port=port) for port in ports]
+    ports = _free_ports(primaries * (1 + replicas))
+    servers = [
+        ClusterServer(port, start_cluster_node(folder / str(port), port, **options), redis.Redis(port=port))
+        for port in ports
+    ]
     try:
-        for client in clients:
-            _wait_until(client.ping)
-        for number, client in enumerate(clients):
-            first, last = SLOTS * number // primaries, SLOTS * (number + 1) // primaries - 1
-            client.execute_command("CLUSTER", "ADDSLOTSRANGE", first, last)
-            client.execute_command("CLUSTER", "MEET", "127.0.0.1", ports[0])
-        for client in clients:
-            _wait_until(lambda client=client: _is_whole(client, primaries))
-        yield f"redis+cluster://127.0.0.1:{ports[0]}"
+        for server in servers:
+            wait_until(server.client.ping)
+        for number, server in enumerate(servers):
+            if number < primaries:
+                first, last = SLOTS * number // primaries, SLOTS * (number + 1) // primaries - 1
+                server.client.execute_command("CLUSTER", "ADDSLOTSRANGE", first, last)
+            server.client.execute_command("CLUSTER", "MEET", "127.0.0.1", ports[0])
+        for server in servers:
+            wait_until(lambda server=server: _is_whole(server.client, primaries, len(servers)))
+        for number, server in enumerate(servers[primaries:]):
+            server.client.execute_command("CLUSTER", "REPLICATE", servers[number % primaries].name)
+            wait_until(lambda server=server: b"connected" in server.client.execute_command("ROLE"))
+        yield servers
     finally:
-        for client in clients:
-            client.close()
         for server in servers:
-            server.terminate()
+            server.client.close()
+            server.process.send_signal(signal.SIGCONT)
+            server.process.terminate()
         for server in servers:
-            server.wait()
+            server.process.wait()
         shutil.rmtree(folder)
 
 
-def _is_whole(client: Client, primaries: int) -> bool:
+def _is_whole(client: Client, primaries: int, nodes: int) -> bool:
     # redis-py parses the reply of this command only under its one-word name.
     info = client.execute_command("CLUSTER INFO")
-    return (info["cluster_state"], info["cluster_size"]) == ("ok", str(primaries))
+    told = info["cluster_state"], info["cluster_size"], info["cluster_known_nodes"]
+    return told == ("ok", str(primaries), str(nodes))
 
 
-def _start(folder: Path, port: int) -> subprocess.Popen[bytes]:
-    folder.mkdir()
+def start_cluster_node(folder: Path, port: int, **given: str) -> subprocess.Popen[bytes]:
+    """`cluster_node_timeout="1500"` is an option `cluster-node-timeout 1500`."""
+    folder.mkdir(exist_ok=True)
     options = {
         "port": port,
         "bind": "127.0.0.1",
         "cluster-enabled": "yes",
         "cluster-node-timeout": 5000,
+        "repl-diskless-sync-delay": 0,
         "save": "",
         "appendonly": "no",
         "dir": folder,
         "logfile": folder / "log",
+        **{name.replace("_", "-"): value for name, value in given.items()},
     }
     words = [str(word) for name, value in options.items() for word in (f"--{name}", value)]
     return subprocess.Popen([str(valkey_server()), *words])
@@ -89,7 +128,7 @@ def _free_ports(count: int) -> list[int]:
     raise RuntimeError("no free ports on loopback")
 
 
-def _wait_until(holds: Callable[[], bool]) -> None:
+def wait_until(holds: Callable[[], bool]) -> None:
     deadline = time.monotonic() + DEADLINE_SECONDS
     while True:
         try:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Self
 from sqlalchemy import NullPool, event, exc, func, select, text
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from laurels.errors import InvalidInput, OutcomeUnknown, Unavailable
+from laurels.errors import InvalidInput, LaurelsError, OutcomeUnknown, Unavailable
 from laurels.masking import masked
+from laurels.outcomes import Outcome, of_postgres
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -121,16 +122,17 @@ class Archive:
         try:
             async with deadline:
                 yield
-        except NO_ANSWER as error:
-            raise unavailable(self.address, error) from error
+        except (exc.DBAPIError, exc.TimeoutError) as error:
+            meant = _translated(self.address, error)
+            if meant is None:
+                raise
+            raise meant from error
         except TimeoutError as error:
             if not deadline.expired():
                 raise
             raise Unavailable(
                 f"PostgreSQL does not answer at {self.address}: waited {seconds:g} s"
             ) from error
-        except exc.DataError as error:
-            raise InvalidInput(f"PostgreSQL cannot hold this value: {_reason(error)}") from error
         except UnicodeEncodeError as error:
             raise InvalidInput("PostgreSQL cannot hold this value: it is not valid Unicode text") from error
 
@@ -147,6 +149,19 @@ async def take_turn(connection: AsyncConnection, name: str) -> None:
 
 def unavailable(address: str, error: exc.SQLAlchemyError) -> Unavailable:
     return Unavailable(f"PostgreSQL does not answer at {address}: {_reason(error)}")
+
+
+def _translated(address: str, error: exc.DBAPIError | exc.TimeoutError) -> LaurelsError | None:
+    """What the error means to a caller (see `laurels.outcomes`); None for a defect of ours."""
+    if isinstance(error, exc.DataError):
+        return InvalidInput(f"PostgreSQL cannot hold this value: {_reason(error)}")
+    state = getattr(error.orig, "sqlstate", None) if isinstance(error, exc.DBAPIError) else None
+    if isinstance(error, NO_ANSWER) and state is None:
+        return unavailable(address, error)
+    meaning = of_postgres(state)
+    if meaning.outcome is Outcome.DEFECT:
+        return None
+    return Unavailable(f"PostgreSQL at {address} refuses: {meaning.advice} ({_reason(error)})")
 
 
 def _reason(error: exc.SQLAlchemyError) -> str:

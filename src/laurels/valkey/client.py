@@ -15,7 +15,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from laurels.errors import OutcomeUnknown, StartupError, Unavailable
-from laurels.outcomes import VALKEY, Outcome, of_valkey
+from laurels.outcomes import Outcome, of_valkey
 from laurels.valkey.cluster import SILENT_SECONDS, UNANSWERED, Cluster, key_of
 
 if TYPE_CHECKING:
@@ -77,29 +77,29 @@ def _translated(*, writing: bool) -> Generator[None]:
     """What the failures in this block mean to a caller: see `laurels.outcomes`."""
     try:
         yield
-    except exceptions.ResponseError as error:
-        text = _error_text(error)
-        meaning = of_valkey(text, writing=writing)
-        if meaning.outcome is Outcome.DEFECT:
-            raise
-        kind = OutcomeUnknown if meaning.outcome is Outcome.UNKNOWN else Unavailable
-        raise kind(f"Valkey refuses: {meaning.advice} ({text})") from error
-    except exceptions.BusyLoadingError as error:
-        raise Unavailable(f"Valkey refuses: {VALKEY['LOADING'].advice} ({error})") from error
-    except exceptions.AuthenticationError as error:
-        raise Unavailable(f"Valkey refuses: {VALKEY['WRONGPASS'].advice} ({error})") from error
-    except UNANSWERED as error:
-        if writing:
+    except (exceptions.ResponseError, *UNANSWERED) as error:
+        reply = _error_reply(error)
+        if reply is None and writing:
             raise OutcomeUnknown(
                 f"Valkey stopped answering, so it may or may not have counted ({error})"
             ) from error
-        raise Unavailable(f"Valkey does not answer: {error}") from error
+        if reply is None:
+            raise Unavailable(f"Valkey does not answer: {error}") from error
+        meaning = of_valkey(reply, writing=writing)
+        if meaning.outcome is Outcome.DEFECT:
+            raise
+        kind = OutcomeUnknown if meaning.outcome is Outcome.UNKNOWN else Unavailable
+        raise kind(f"Valkey refuses: {meaning.advice} ({reply})") from error
 
 
-def _error_text(error: exceptions.ResponseError) -> str:
-    """The reply as it came: redis-py cuts the first word off where it has a class for it."""
-    code, text = getattr(error, "status_code", None), str(error)
-    return f"{code} {text}" if code and not text.startswith(f"{code} ") else text
+def _error_reply(error: Exception) -> str | None:
+    """The reply as it came, where it is one: redis-py cuts off the first word of those it has a class for."""
+    code: str | None = getattr(error, "status_code", None)
+    if code:
+        return f"{code} {error}"
+    if isinstance(error, exceptions.AuthenticationError):
+        return f"WRONGPASS {error}"
+    return str(error) if isinstance(error, exceptions.ResponseError) else None
 
 
 def _fields(answer: dict[bytes, bytes] | list[bytes]) -> dict[bytes, bytes]:
@@ -112,19 +112,26 @@ def stream_entries(answer: Reply) -> list[tuple[bytes, dict[bytes, bytes]]]:
     return [(name, _fields(fields)) for name, fields in answer or ()]
 
 
-async def _reply(connection: Any) -> Reply:  # noqa: ANN401  # redis-py types its connections only in part
+async def _reply(connection: Any, seconds: float | None) -> Reply:  # noqa: ANN401  # redis-py types its connections only in part
     try:
-        return await connection.read_response()
+        async with asyncio.timeout(seconds):
+            return await connection.read_response()
     except exceptions.ResponseError as error:
         return error
 
 
-async def _converse(pool: Any, commands: Sequence[tuple[Value, ...]]) -> list[Reply]:  # noqa: ANN401  # as above
+async def _converse(
+    pool: Any,  # noqa: ANN401  # as above
+    commands: Sequence[tuple[Value, ...]],
+    seconds: float | None = None,
+) -> list[Reply]:
+    """`seconds`: how long each reply may take, besides what its command waits for."""
+    waits = [seconds and seconds + (WAIT_SECONDS if words[0] in _WAITS else 0) for words in commands]
     connection = await pool.get_connection()
     is_read = False
     try:
         await connection.send_packed_command(b"".join(map(_pack, commands)))
-        replies = [await _reply(connection) for _ in commands]
+        replies = [await _reply(connection, wait) for wait in waits]
         is_read = True
         return replies
     finally:
@@ -278,7 +285,8 @@ class Valkey:
 
         async def ask(node: Node, asking: bool) -> list[Reply]:  # noqa: FBT001  # as `on_owner` calls it
             prefix: list[tuple[Value, ...]] = [("ASKING",)] if asking else []
-            replies = (await _converse(node.client.connection_pool, [*prefix, *commands]))[len(prefix) :]
+            pool = node.client.connection_pool
+            replies = (await _converse(pool, [*prefix, *commands], SILENT_SECONDS))[len(prefix) :]
             if len(commands) == 1 or commands[1][0] in _WAITS:
                 _raise_redirection(replies[0])
             return replies

@@ -1,0 +1,84 @@
+"""One table says what every error of a store means: each row of it, as the real servers answer it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from redis import exceptions
+from sqlalchemy import exc, text
+from valkey_servers import running_valkey
+
+from laurels.archive.engine import Archive
+from laurels.errors import OutcomeUnknown, Unavailable
+from laurels.outcomes import POSTGRES, VALKEY, VALKEY_TEXTS, Outcome
+from laurels.valkey.client import Valkey
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from laurels.embedded import Endpoints
+
+# A function that fails as it is told to, when it is called or after it has written.
+LIBRARY = """#!lua name=failing
+redis.register_function('fail', function(keys, args) return redis.error_reply(args[1]) end)
+"""
+REPLIES = {
+    **{f"{code} 1 127.0.0.1:1": VALKEY[code] for code in ("MOVED", "ASK")},
+    **{f"{code} told so": meaning for code, meaning in VALKEY.items() if code not in {"MOVED", "ASK"}},
+    **{f"ERR {known}": meaning for known, meaning in VALKEY_TEXTS.items()},
+}
+WITHIN_A_FUNCTION = [
+    reply for reply, meaning in REPLIES.items() if meaning.advice and reply.endswith("told so")
+]
+
+
+@pytest.fixture(scope="module")
+async def failing() -> AsyncGenerator[Valkey]:
+    with running_valkey() as server:
+        server.client.execute_command("FUNCTION", "LOAD", LIBRARY)
+        valkey = Valkey(server.url)
+        yield valkey
+        await valkey.close()
+
+
+@pytest.mark.parametrize("reply", REPLIES)
+async def test_every_error_of_valkey_has_the_outcome_of_the_table(failing: Valkey, reply: str):
+    meaning = REPLIES[reply]
+    with pytest.raises((Unavailable, exceptions.RedisError)) as refused:
+        await failing.write("fail", (), (reply,))
+    assert isinstance(refused.value, OutcomeUnknown) is (meaning.outcome is Outcome.UNKNOWN)
+    assert isinstance(refused.value, exceptions.RedisError) is (meaning.outcome is Outcome.DEFECT)
+    if isinstance(refused.value, Unavailable):
+        assert meaning.advice in refused.value.detail
+        assert reply.partition(" ")[0] in refused.value.detail
+
+
+@pytest.mark.parametrize("reply", WITHIN_A_FUNCTION)
+async def test_an_error_of_a_function_that_had_begun_leaves_the_outcome_unknown(failing: Valkey, reply: str):
+    within = f"{reply} script: fail, on @user_function:1."
+    with pytest.raises(OutcomeUnknown):
+        await failing.write("fail", (), (within,))
+
+
+def _states() -> list[str]:
+    """A state of each class that the table names."""
+    return [state.ljust(5, "0") if state != "40" else "40001" for state in POSTGRES]
+
+
+@pytest.mark.parametrize("state", _states())
+async def test_every_error_of_postgres_has_the_outcome_of_the_table(endpoints: Endpoints, state: str):
+    meaning = next(POSTGRES[state[:size]] for size in (5, 3, 2) if state[:size] in POSTGRES)
+    with pytest.raises(Unavailable) as refused:
+        await _raise_in_postgres(endpoints, state)
+    assert meaning.advice in refused.value.detail
+
+
+async def test_an_error_that_the_table_does_not_name_is_a_defect(endpoints: Endpoints):
+    with pytest.raises(exc.ProgrammingError):
+        await _raise_in_postgres(endpoints, "42601")
+
+
+async def _raise_in_postgres(endpoints: Endpoints, state: str) -> None:
+    async with Archive(endpoints.postgres_url) as archive, archive.writing() as connection:
+        await connection.execute(text(f"DO $$ BEGIN RAISE 'told so' USING ERRCODE = '{state}'; END $$"))

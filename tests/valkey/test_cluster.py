@@ -1,0 +1,135 @@
+"""A cluster whose primaries freeze, fail over and move slots, as the client sees it."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from redis.crc import key_slot
+from valkey_cluster import ClusterServer, cluster_servers, cluster_url, wait_until
+
+from laurels.errors import OutcomeUnknown, Unavailable
+from laurels.valkey.client import Valkey
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Generator
+
+KEY = "{frozen}:counter"
+COUNT = """#!lua name=counting
+redis.register_function('count', function(keys) return redis.call('INCR', keys[1]) end)
+"""
+
+
+@pytest.fixture
+def servers() -> Generator[list[ClusterServer]]:
+    with cluster_servers(3, 1, cluster_node_timeout="1500", appendonly="yes") as servers:
+        for server in servers[:3]:
+            server.client.execute_command("FUNCTION", "LOAD", COUNT)
+        yield servers
+
+
+@pytest.fixture
+async def valkey(servers: list[ClusterServer]) -> AsyncGenerator[Valkey]:
+    client = Valkey(cluster_url(servers), replicas=1)
+    yield client
+    await client.close()
+
+
+def owner_of(servers: list[ClusterServer], key: str) -> int:
+    return key_slot(key.encode()) * 3 // 16384
+
+
+async def in_thread(work: Any) -> None:  # noqa: ANN401  # any callable
+    await asyncio.to_thread(work)
+
+
+async def test_calls_leave_a_silent_primary_for_its_replica(servers: list[ClusterServer], valkey: Valkey):
+    number = owner_of(servers, KEY)
+    primary, replica = servers[number], servers[3 + number]
+    assert await valkey.write("count", (KEY,), (), "replicated") == 1
+    primary.process.send_signal(signal.SIGSTOP)
+    silent = asyncio.create_task(valkey.write("count", (KEY,), (), "replicated"))
+    await in_thread(lambda: wait_until(replica.is_primary))
+    promoted = time.monotonic()
+    with pytest.raises(OutcomeUnknown):
+        await silent
+    while True:
+        try:
+            assert int(await valkey.command("GET", KEY)) == 1
+            break
+        except Unavailable:
+            assert time.monotonic() - promoted < 10
+    assert await valkey.write("count", (KEY,), ()) == 2
+    assert time.monotonic() - promoted < 10
+
+
+async def test_other_primaries_answer_while_one_is_silent(servers: list[ClusterServer], valkey: Valkey):
+    number = owner_of(servers, KEY)
+    await valkey.command("GET", KEY)
+    servers[number].process.send_signal(signal.SIGSTOP)
+    waiting = [asyncio.create_task(valkey.command("GET", KEY)) for _ in range(300)]
+    other = next(f"{{{name}}}" for name in "abcdefgh" if owner_of(servers, f"{{{name}}}") != number)
+    began = time.monotonic()
+    await valkey.command("SET", other, 1)
+    assert time.monotonic() - began < 2
+    servers[number].process.send_signal(signal.SIGCONT)
+    await asyncio.gather(*waiting, return_exceptions=True)
+
+
+async def test_a_replaced_primary_that_thaws_acknowledges_nothing(
+    servers: list[ClusterServer], valkey: Valkey
+):
+    number = owner_of(servers, KEY)
+    primary, replica = servers[number], servers[3 + number]
+    assert await valkey.write("count", (KEY,), (), "replicated") == 1
+    primary.process.send_signal(signal.SIGSTOP)
+    sent = [asyncio.create_task(valkey.write("count", (KEY,), (), "replicated")) for _ in range(20)]
+    await in_thread(lambda: wait_until(replica.is_primary))
+    primary.process.send_signal(signal.SIGCONT)
+    answers = await asyncio.gather(*sent, return_exceptions=True)
+    acknowledged = [answer for answer in answers if isinstance(answer, int)]
+    assert all(isinstance(answer, int | Unavailable) for answer in answers)
+    counted = int(replica.client.get(KEY))
+    assert counted >= 1 + len(acknowledged)
+    assert all(answer <= counted for answer in acknowledged)
+
+
+async def test_reads_and_writes_go_on_while_slots_move(servers: list[ClusterServer], valkey: Valkey):
+    slot = key_slot(KEY.encode())
+    number = owner_of(servers, KEY)
+    source, target = servers[number], servers[(number + 1) % 3]
+    others = [f"{{frozen}}:{name}" for name in range(20)]
+    await asyncio.gather(*(valkey.command("SET", key, "x") for key in others))
+    stop = asyncio.Event()
+    counted = 0
+
+    async def count() -> None:
+        nonlocal counted
+        while not stop.is_set():
+            await valkey.write("count", (KEY,), (), "replicated")
+            counted += 1
+
+    async def read() -> None:
+        while not stop.is_set():
+            assert await valkey.commands([("GET", key) for key in others]) == [b"x"] * 20
+
+    async with asyncio.TaskGroup() as group:
+        for work in (count, count, read, read):
+            group.create_task(work())
+        for _ in range(4):
+            await in_thread(lambda source=source, target=target: move_slot(slot, source, target, servers))
+            source, target = target, source
+        stop.set()
+    assert int(await valkey.command("GET", KEY)) == counted
+
+
+def move_slot(slot: int, source: ClusterServer, target: ClusterServer, servers: list[ClusterServer]) -> None:
+    target.client.execute_command("CLUSTER", "SETSLOT", slot, "IMPORTING", source.name)
+    source.client.execute_command("CLUSTER", "SETSLOT", slot, "MIGRATING", target.name)
+    while keys := source.client.execute_command("CLUSTER", "GETKEYSINSLOT", slot, 5):
+        source.client.execute_command("MIGRATE", "127.0.0.1", target.port, "", 0, 5000, "KEYS", *keys)
+    for server in (target, source, *(each for each in servers if each.is_primary())):
+        server.client.execute_command("CLUSTER", "SETSLOT", slot, "NODE", target.name)
