@@ -53,7 +53,7 @@ def by_name(findings: list[Finding]) -> dict[str, Finding]:
 
 async def test_stores_that_are_well(stores: Valkey):
     findings = await doctor.examine()
-    assert {finding.status for finding in findings} == {"ok"}
+    assert [finding for finding in findings if finding.status != "ok"] == []
     assert {"Python", "Valkey", "append-only file", "memory", "functions", "PostgreSQL", "schema"} <= set(
         by_name(findings)
     )

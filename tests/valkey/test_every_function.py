@@ -37,7 +37,8 @@ READING = {
 SHAPE = ("plain", "number", 1, "shared", 0, 0)
 WITH_METADATA = ("plain", "number", 1, "shared", 0, 1)
 VERSION = 7
-SUBMIT_KEYS = ["board", "journal", "ids", "ids-before", "calls", "calls-before"]
+ONCE_KEYS = ["once:0", "once:1", "once:2"]
+SUBMIT_KEYS = ["board", "journal", "ids:0", "ids:1", "ids:2", "calls:0", "calls:1", "calls:2"]
 TARGET: dict[str, object] = {
     "window": 1,
     "chosen": 0,
@@ -69,6 +70,8 @@ def submitted(**more: object) -> bytes:
         "first": [1],
         "max_change": 0,
         "targets": [TARGET],
+        "fed": 0,
+        "replayed": 0,
     }
     return header(**told | more)
 
@@ -96,7 +99,7 @@ SMOKES: dict[str, Smoke] = {
     "laurels_attend": (["workers"], ["me", 1000], [b"me"]),
     "laurels_backlog": (["journal"], ["group"], [0, 1, b"1-0"]),
     "laurels_bury": (["dead"], ["5-0", "body", "b"], b"5-0"),
-    "laurels_claim": (["once", "once-before"], ["key", "print", "owner", 10], [b"mine"]),
+    "laurels_claim": (["board", *ONCE_KEYS], ["key", "print", "owner", 10], [b"mine"]),
     "laurels_confirm": (["board", "calls"], ["call"], 1),
     "laurels_count": (["board", "window"], [header(), "6", "bob"], [1, [0, 0]]),
     "laurels_discard": (["dead", "dead-cursors"], ["stream", 10, "1-0", "why", "payload"], 1),
@@ -131,9 +134,10 @@ SMOKES: dict[str, Smoke] = {
         [b"ok", 1],
     ),
     "laurels_rename": (["board", "window", "window|metadata"], [RENAMED, "ada", "bob"], [b"ok", 1]),
+    "laurels_retire": (["board", *ONCE_KEYS, "once|gone"], ["once", 1, 60], []),
     "laurels_scan": (["board", "window"], [header(cursor="0", count=10)], [1, b"0", [b"ada", b"5"], []]),
     "laurels_set_aside": (["window", "window|gone"], [1, 60], [b"window|gone"]),
-    "laurels_settle": (["once"], ["key", "owner", "forget", "", ""], 0),
+    "laurels_settle": (ONCE_KEYS, ["key", "owner", "forget", "", ""], 0),
     "laurels_standing": (
         ["board", "window"],
         [header(brief=0), "ada", "bob"],

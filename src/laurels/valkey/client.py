@@ -320,13 +320,16 @@ class Valkey:
     async def _ask(self, node: Any, *words: Value) -> Reply:  # noqa: ANN401  # as above
         """One primary, whatever keys it has."""
         with _translated(writing=False):
-            try:
-                async with asyncio.timeout(SILENT_SECONDS if self._cluster else ANSWER_SECONDS):
-                    return await node.execute_command(*words)
-            except UNANSWERED:
-                if self._cluster:
-                    await self._cluster.refresh(self._cluster.epoch)
-                raise
+            return await self._ask_in_time(node, *words)
+
+    async def _ask_in_time(self, node: Any, *words: Value) -> Reply:  # noqa: ANN401  # as above
+        try:
+            async with asyncio.timeout(SILENT_SECONDS if self._cluster else ANSWER_SECONDS):
+                return await node.execute_command(*words)
+        except UNANSWERED:
+            if self._cluster:
+                await self._cluster.refresh(self._cluster.epoch)
+            raise
 
     async def _primaries(self) -> list[Any]:
         with _translated(writing=False):
@@ -340,7 +343,7 @@ class Valkey:
         for node in await self._primaries():
             with _translated(writing=False):
                 try:
-                    replies.append(await node.execute_command(*words))
+                    replies.append(await self._ask_in_time(node, *words))
                 except exceptions.ResponseError as error:
                     replies.append(error)
         return replies

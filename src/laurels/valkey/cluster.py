@@ -33,9 +33,8 @@ UNANSWERED = (exceptions.ConnectionError, exceptions.TimeoutError, OSError)
 
 # Where the first key stands, for commands whose first argument is none; 0 for none at all.
 _KEY_AT: Final[Mapping[str, int]] = {
-    "PING": 0, "ECHO": 0, "TIME": 0, "PUBLISH": 0, "INFO": 0, "CONFIG": 0, "FUNCTION": 0, "SCAN": 0,
-    "XINFO": 2, "XGROUP": 2, "OBJECT": 2, "MEMORY": 2,
-    "EVAL": 3, "EVALSHA": 3, "FCALL": 3, "FCALL_RO": 3,
+    "PING": 0, "TIME": 0, "PUBLISH": 0, "INFO": 0, "CONFIG": 0, "XINFO": 2, "XGROUP": 2, "MEMORY": 2,
+    "EVAL": 3, "FCALL": 3, "FCALL_RO": 3,
 }  # fmt: skip
 
 _T = TypeVar("_T")
@@ -44,7 +43,7 @@ _T = TypeVar("_T")
 def key_of(words: tuple[Value, ...]) -> Value | None:
     """The key that decides which node a command goes to."""
     name = str(words[0]).upper()
-    if name in {"XREAD", "XREADGROUP"}:
+    if name == "XREAD":
         return words[words.index("STREAMS") + 1]
     at = _KEY_AT.get(name, 1)
     return words[at] if at else None

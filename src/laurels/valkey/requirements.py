@@ -27,14 +27,14 @@ CHANNEL: Final = "laurels:requirements"
 
 # With as many words as let Valkey find the key and the channel. A test compares with what the code calls.
 COMMANDS: Final = (
-    "CLUSTER SLOTS", "DEL {key}", "EVAL script 1 {key}", "EXISTS {key}", "EXPIRE {key} 1",
+    "ASKING", "CLUSTER SLOTS", "DEL {key}", "EVAL script 1 {key}", "EXISTS {key}", "EXPIRE {key} 1",
     "FCALL name 1 {key}", "FCALL_RO name 1 {key}", "FUNCTION LIST", "FUNCTION LOAD code",
     "GET {key}", "HDEL {key} f", "HGET {key} f", "HGETALL {key}", "HINCRBY {key} f 1", "HLEN {key}",
-    "HMGET {key} f", "HSCAN {key} 0", "HSET {key} f v", "INFO", "LINDEX {key} 0", "LLEN {key}",
-    "LRANGE {key} 0 1", "LTRIM {key} 0 1", "MEMORY USAGE {key}", "MGET {key}", "PERSIST {key}", "PING",
-    "PUBLISH {channel} m", "RENAME {key} {key}", "RPUSH {key} v", "SADD {key} m", "SCARD {key}",
-    "SET {key} v", "SINTERCARD 1 {key}", "SMEMBERS {key}", "SMISMEMBER {key} m", "SPOP {key}",
-    "SRANDMEMBER {key}", "SREM {key} m", "SSCAN {key} 0", "SUBSCRIBE {channel}", "TIME", "TTL {key}",
+    "HMGET {key} f", "HSCAN {key} 0", "HSET {key} f v", "HSETNX {key} f v", "INFO", "LINDEX {key} 0",
+    "LLEN {key}", "LRANGE {key} 0 1", "LTRIM {key} 0 1", "MEMORY USAGE {key}", "MGET {key}", "PERSIST {key}",
+    "PING", "PUBLISH {channel} m", "RENAME {key} {key}", "RENAMENX {key} {key}", "RPUSH {key} v",
+    "SADD {key} m", "SCARD {key}", "SET {key} v", "SINTERCARD 1 {key}", "SMEMBERS {key}", "SMISMEMBER {key} m",
+    "SPOP {key}", "SRANDMEMBER {key}", "SREM {key} m", "SSCAN {key} 0", "SUBSCRIBE {channel}", "TIME", "TTL {key}",
     "TYPE {key}", "UNLINK {key}", "XADD {key} * f v", "XDEL {key} 0-1",
     "XGROUP CREATE {key} g 0", "XGROUP DESTROY {key} g", "XGROUP SETID {key} g 0",
     "XINFO GROUPS {key}", "XINFO STREAM {key}", "XLEN {key}", "XRANGE {key} - +",
