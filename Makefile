@@ -25,6 +25,11 @@ CAMPUS_SEED ?= 7
 KILLS ?= 200
 KILL_SEED ?= $(shell date +%s)
 OUTAGE_SECONDS ?= 60
+# Failovers of a cluster's primaries, slots moved between them, and in which order; each trouble so many times.
+FAILOVERS ?= 51
+SLOT_MOVES ?= 100
+FAILOVER_SEED ?= $(shell date +%s)
+TROUBLE_ROUNDS ?= 5
 # Requests of the fuzzer, for each operation and phase; another seed, other requests.
 FUZZ_EXAMPLES ?= 1000
 FUZZ_SEED ?= $(shell date +%s)
@@ -113,8 +118,9 @@ crash: $(VENV)/.test ## kill Laurels fifty times while it writes, and look for w
 	CRASH_ROUNDS=$(CRASH_ROUNDS) $(BIN)/python -m pytest tests/embedded/test_embedded_deaths.py $(ARGS)
 
 .PHONY: faults
-faults: $(VENV)/.test ## kill two hundred processes under load, take PostgreSQL away for a minute; takes ten minutes
+faults: $(VENV)/.test ## kill, freeze, fill and starve the stores under load, and look for what is lost; takes half an hour
 	KILLS=$(KILLS) KILL_SEED=$(KILL_SEED) OUTAGE_SECONDS=$(OUTAGE_SECONDS) \
+		FAILOVERS=$(FAILOVERS) SLOT_MOVES=$(SLOT_MOVES) FAILOVER_SEED=$(FAILOVER_SEED) TROUBLE_ROUNDS=$(TROUBLE_ROUNDS) \
 		$(BIN)/python -m pytest -s tests/faults $(ARGS)
 
 .PHONY: fuzz

@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,13 +25,32 @@ SLOTS = 16_384
 DEADLINE_SECONDS = 30
 
 
-@dataclass(frozen=True)
+@dataclass
 class ClusterServer:
     """One node: its process, a client of its own, and the name that the cluster knows it by."""
 
     port: int
-    process: subprocess.Popen[bytes]
+    folder: Path
+    options: dict[str, str]
     client: Client
+    process: subprocess.Popen[bytes] = field(init=False)
+
+    def start(self) -> None:
+        self.folder.mkdir(exist_ok=True)
+        options = {
+            "port": self.port,
+            "bind": "127.0.0.1",
+            "cluster-enabled": "yes",
+            "cluster-node-timeout": 5000,
+            "repl-diskless-sync-delay": 0,
+            "save": "",
+            "appendonly": "no",
+            "dir": self.folder,
+            "logfile": self.folder / "log",
+            **self.options,
+        }
+        words = [str(word) for name, value in options.items() for word in (f"--{name}", value)]
+        self.process = subprocess.Popen([str(valkey_server()), *words])
 
     @property
     def name(self) -> str:
@@ -54,13 +73,19 @@ def cluster_url(servers: list[ClusterServer]) -> str:
 
 @contextmanager
 def cluster_servers(primaries: int, replicas: int = 0, **options: str) -> Generator[list[ClusterServer]]:
-    """The nodes of a cluster: the primaries, then as many replicas of each of them in turn."""
+    """The nodes of a cluster: the primaries, then as many replicas of each of them in turn.
+
+    `cluster_node_timeout="1500"` is an option `cluster-node-timeout 1500`.
+    """
+    given = {name.replace("_", "-"): value for name, value in options.items()}
     folder = Path(tempfile.mkdtemp(prefix="laurels-cluster-"))
     ports = _free_ports(primaries * (1 + replicas))
     servers = [
-        ClusterServer(port, start_cluster_node(folder / str(port), port, **options), redis.Redis(port=port))
+        ClusterServer(port, folder / str(port), given, redis.Redis(port=port, socket_timeout=5))
         for port in ports
     ]
+    for server in servers:
+        server.start()
     try:
         for server in servers:
             wait_until(server.client.ping)
@@ -92,23 +117,14 @@ def _is_whole(client: Client, primaries: int, nodes: int) -> bool:
     return told == ("ok", str(primaries), str(nodes))
 
 
-def start_cluster_node(folder: Path, port: int, **given: str) -> subprocess.Popen[bytes]:
-    """`cluster_node_timeout="1500"` is an option `cluster-node-timeout 1500`."""
-    folder.mkdir(exist_ok=True)
-    options = {
-        "port": port,
-        "bind": "127.0.0.1",
-        "cluster-enabled": "yes",
-        "cluster-node-timeout": 5000,
-        "repl-diskless-sync-delay": 0,
-        "save": "",
-        "appendonly": "no",
-        "dir": folder,
-        "logfile": folder / "log",
-        **{name.replace("_", "-"): value for name, value in given.items()},
-    }
-    words = [str(word) for name, value in options.items() for word in (f"--{name}", value)]
-    return subprocess.Popen([str(valkey_server()), *words])
+def move_slot(slot: int, source: ClusterServer, target: ClusterServer, servers: list[ClusterServer]) -> None:
+    """With all its keys, a few at a time."""
+    target.client.execute_command("CLUSTER", "SETSLOT", slot, "IMPORTING", source.name)
+    source.client.execute_command("CLUSTER", "SETSLOT", slot, "MIGRATING", target.name)
+    while keys := source.client.execute_command("CLUSTER", "GETKEYSINSLOT", slot, 5):
+        source.client.execute_command("MIGRATE", "127.0.0.1", target.port, "", 0, 5000, "KEYS", *keys)
+    for server in (target, source, *(each for each in servers if each.is_primary())):
+        server.client.execute_command("CLUSTER", "SETSLOT", slot, "NODE", target.name)
 
 
 def _free_ports(count: int) -> list[int]:

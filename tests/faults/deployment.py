@@ -40,8 +40,12 @@ def until(condition: Callable[[], object]) -> None:
 class Deployment:
     """What runs now. The embedded servers are started again by their supervisor, the others by `kill`."""
 
-    def __init__(self, folder: Path, settings: dict[str, str], parts: tuple[Part, ...]) -> None:
+    def __init__(
+        self, folder: Path, settings: dict[str, str], parts: tuple[Part, ...], valkey_url: str | None = None
+    ) -> None:
+        """`valkey_url`: of a Valkey that is not embedded."""
         self._folder = folder
+        self._external = embedded.External(valkey_url=valkey_url)
         self._settings = settings
         self._parts = parts
         self._processes: dict[Part, subprocess.Popen[bytes]] = {}
@@ -59,7 +63,7 @@ class Deployment:
 
     @contextmanager
     def running(self) -> Generator[Deployment]:
-        with embedded.start(self.data) as self.servers:
+        with embedded.start(self.data, external=self._external) as self.servers:
             try:
                 for part in self._parts:
                     self._start(part)
@@ -121,6 +125,14 @@ class Deployment:
         except psycopg.OperationalError:
             return False
         return True
+
+    def archived(self) -> int:
+        """How many submissions the archive holds of the board that the load writes to."""
+        url = self.servers.endpoints.postgres_url.replace("postgresql+psycopg://", "postgresql://")
+        with psycopg.connect(url) as connection:
+            count = "SELECT count(*) FROM journal JOIN boards ON boards.id = board_id WHERE board = 'sums'"
+            (rows,) = connection.execute(count).fetchone() or (0,)
+        return rows
 
     def raw(self) -> redis.Redis:
         return redis.Redis.from_url(self.servers.endpoints.valkey_url)  # pyright: ignore[reportUnknownMemberType]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from redis.crc import key_slot
-from valkey_cluster import ClusterServer, cluster_servers, cluster_url, wait_until
+from valkey_cluster import ClusterServer, cluster_servers, cluster_url, move_slot, wait_until
 
 from laurels.errors import OutcomeUnknown, Unavailable
 from laurels.valkey.client import Valkey
@@ -124,12 +124,3 @@ async def test_reads_and_writes_go_on_while_slots_move(servers: list[ClusterServ
             source, target = target, source
         stop.set()
     assert int(await valkey.command("GET", KEY)) == counted
-
-
-def move_slot(slot: int, source: ClusterServer, target: ClusterServer, servers: list[ClusterServer]) -> None:
-    target.client.execute_command("CLUSTER", "SETSLOT", slot, "IMPORTING", source.name)
-    source.client.execute_command("CLUSTER", "SETSLOT", slot, "MIGRATING", target.name)
-    while keys := source.client.execute_command("CLUSTER", "GETKEYSINSLOT", slot, 5):
-        source.client.execute_command("MIGRATE", "127.0.0.1", target.port, "", 0, 5000, "KEYS", *keys)
-    for server in (target, source, *(each for each in servers if each.is_primary())):
-        server.client.execute_command("CLUSTER", "SETSLOT", slot, "NODE", target.name)
