@@ -28,6 +28,7 @@ class Scored:
     score: float
     moment: Moment
     metadata: dict[str, Any] | None = None
+    arrival: int = 0
 
 
 @dataclass(frozen=True)
@@ -195,7 +196,8 @@ class Oracle:
         if old is None:
             return new
         if op == "sum":
-            return replace(new, score=old.score + new.score, moment=max(old.moment, new.moment))
+            latest = max(old, new, key=lambda entry: (entry.moment, entry.arrival))
+            return replace(latest, score=old.score + new.score)
         if op == "best" and old.score == new.score:
             return min(old, new, key=lambda entry: entry.moment)
         if op == "last":
@@ -208,11 +210,13 @@ class Oracle:
     def _is_better(self, left: float, right: float) -> bool:
         return left > right if self._descends() else left < right
 
-    def _order(self, entry: Scored) -> tuple[float, int, bytes]:
+    def _order(self, entry: Scored) -> tuple[float, int, int, bytes]:
         if self.definition.ties == "shared":
-            return entry.score, 0, entry.member.encode()
+            return entry.score, 0, 0, entry.member.encode()
         rising = -entry.score if self._descends() else entry.score
-        return rising, entry.moment if self.definition.ties == "earliest" else 0, entry.member.encode()
+        if self.definition.ties == "member":
+            return rising, 0, 0, entry.member.encode()
+        return rising, entry.moment, entry.arrival, b""
 
 
 def _inside(inner: Slot, outer: Slot) -> bool:

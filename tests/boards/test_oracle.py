@@ -109,6 +109,7 @@ class Boards(RuleBasedStateMachine):
         self.oracle = Oracle(BoardDefinition.model_validate(definition))
         self.engine.define(self.board, definition)
         self.operations = 0
+        self.arrivals = itertools.count()
 
     def teardown(self) -> None:
         if hasattr(self, "oracle"):
@@ -147,7 +148,7 @@ class Boards(RuleBasedStateMachine):
         metadata = data.draw(st.sampled_from([None, None, None, {"level": 3}]))
         at = datetime_of(moment) if late else None
         given = Submission(member, score, at=at, groups=groups, op=op, metadata=metadata)
-        return given, Scored(member, score, moment, metadata), op
+        return given, Scored(member, score, moment, metadata, next(self.arrivals)), op
 
     @rule(data=st.data())
     def submit(self, data: st.DataObject) -> None:
@@ -177,7 +178,7 @@ class Boards(RuleBasedStateMachine):
                 before and before.entry.score,
                 before and before.rank,
             )
-        self.clock.now += 1
+        self.clock.now += 1000  # more than arrive together: these take a microsecond each
 
     @rule(data=st.data(), size=st.integers(1, 12))
     def submit_batch(self, data: st.DataObject, size: int) -> None:
@@ -189,7 +190,7 @@ class Boards(RuleBasedStateMachine):
         Boards.performed += size - 1
         answer = self.engine.submit_many(self.board, batch)
         assert (answer.accepted, answer.rejected) == (size, [])
-        self.clock.now += 1
+        self.clock.now += 1000  # more than arrive together: these take a microsecond each
 
     @rule(member=st.sampled_from(MEMBERS))
     def remove(self, member: str) -> None:

@@ -13,6 +13,7 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from laurels.boards import zones
+from laurels.boards.arrivals import Arrivals
 from laurels.boards.definition import BoardDefinition, Window
 from laurels.boards.keys import WHOLE, BoardRef, Cut, KeySpace
 from laurels.boards.ordering import Ordering
@@ -140,6 +141,7 @@ class Board:
         self.ordering = Ordering.of(definition)
         self.keys = KeySpace(ref, definition, cluster=cluster, prefix=prefix)
         self.dimensions = definition.dimensions
+        self.arrivals = Arrivals() if self.ordering.timed else None
         self._panes: dict[str, tuple[Pane, ...]] = {}
         self._touched: dict[Cut, list[Touched]] = {}
         self.window_key = lru_cache(maxsize=4096)(self._window_key)

@@ -114,11 +114,11 @@ def _outline(parcel: Parcel, *, metadata: bool) -> tuple[_Outline, list[int]]:
     """And for each submission, the number of the window that its answer speaks of; 0 for none."""
     parts = parcel.parts
     whither = _Whither(parcel.board, parcel.shard, parcel.now // SECOND, metadata)
-    moment = parts[0].moment if parts else None
-    if moment is not None and all(each.cuts is EVERYBODY and each.moment == moment for each in parts):
-        touched = parcel.board.touched(moment, parcel.now, WHOLE)
-        outline = _outline_for_all(whither, touched)
-        return outline, [outline.windows[touched.reported] if touched.reported else 0] * len(parts)
+    if parts and all(each.cuts is EVERYBODY for each in parts):
+        touched = parcel.board.touched(parts[0].moment, parcel.now, WHOLE)
+        if all(touched.holds(each.moment, parcel.now) for each in parts):
+            outline = _outline_for_all(whither, touched)
+            return outline, [outline.windows[touched.reported] if touched.reported else 0] * len(parts)
     chosen, reported = _choose(parcel)
     outline = _outlined(whither, chosen, len(parts))
     return outline, [outline.windows[address] if address else 0 for address in reported]

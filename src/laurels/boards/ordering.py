@@ -3,7 +3,8 @@
 Best first, a board lists its entries
 - `shared`: by score; equal scores share a rank, and are listed in Valkey's own order: member bytes
   ascending on an `asc` board, descending on a `desc` one;
-- `earliest`: by score, then by the moment the score was reached, then by member bytes ascending;
+- `earliest`: by score, then by the moment the score was reached, which `arrivals.py` keeps apart, then by
+  member bytes ascending;
 - `member`: by score, then by member bytes ascending.
 
 Two layouts hold that order (`lua/layouts.lua` is the other half of this module). *Plain*, for `shared`

@@ -62,11 +62,11 @@ class Checked(msgspec.Struct, frozen=True, gc=False):
     op: str
     metadata: str
 
-    def moved(self, now: Moment, index: int) -> Checked:
-        """The same in another place, in a call of this moment; unless it has a moment of its own."""
+    def moved(self, board: Board, now: Moment, index: int) -> Checked:
+        """The same in another place, in a call of this moment; unless it states a moment of its own."""
         force_setattr(self, "index", index)
         if self.given.at is None:
-            force_setattr(self, "moment", now)
+            force_setattr(self, "moment", _moment(board, None, now))
         return self
 
     @property
@@ -107,7 +107,7 @@ def check(board: Board, given: Submission, now: Moment, index: int = 0, *, by_ma
         index=index,
         member=member,
         score=score,
-        moment=now if given.at is None else _check_moment(board, given.at, now),
+        moment=_moment(board, given.at, now),
         groups=given.groups,
         cuts=EVERYBODY if given.groups is None else (WHOLE, *_check_groups(board, given.groups)),
         id="" if given.id is None else _check_id(given.id),
@@ -124,6 +124,14 @@ def _check_limits(board: Board, score: Score) -> None:
         raise InvalidInput.at("score", f"{score} is below the board's min of {limits.min}")
     if limits.max is not None and score > limits.max:
         raise InvalidInput.at("score", f"{score} is above the board's max of {limits.max}")
+
+
+def _moment(board: Board, at: datetime | None, now: Moment) -> Moment:
+    arrivals = board.arrivals
+    if at is None:
+        return arrivals.next_free(now) if arrivals else now
+    stated = _check_moment(board, at, now)
+    return arrivals.next_stated(stated) if arrivals else stated
 
 
 def _check_moment(board: Board, at: datetime, now: Moment) -> Moment:

@@ -83,7 +83,7 @@ class _Chunk:
         """Raises `InvalidInput` when any of the boards refuses it; then none gets it."""
         index = len(self.own)
         if isinstance(given, Checked):
-            checked = given.moved(now, index)
+            checked = given.moved(self.board, now, index)
         else:
             checked = check(self.board, given, now, index)
         if self.feeds:
