@@ -1,8 +1,8 @@
 """Moments of their own for submissions that ties order by the moment. Pure.
 
-On a board whose ties go to the earliest, submissions that arrive together, or that state the same moment, would
-tie again. Each takes the next free microsecond instead, in order of arrival. The journal records that moment,
-so a rebuild, a fed board and every shard order them alike.
+On a board whose ties go to the earliest, submissions that arrive together, or that state the same moment,
+would tie again. Each takes the next free microsecond instead, in order of arrival. The journal records that
+moment, so a rebuild, a fed board and every shard order them alike.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from laurels.moments import SECOND
 if TYPE_CHECKING:
     from laurels.moments import Moment
 
-# How many moments are remembered at least. The older ones are forgotten: a moment that is stated again so much
-# later ties by member.
+# How many moments are remembered at least. A moment that is stated again after that ties by member.
 REMEMBERED: Final = 10_000
 
 
