@@ -12,6 +12,7 @@ from laurels.boards.definition import INT64_MAX, INT64_MIN, BoardDefinition
 from laurels.boards.ordering import (
     Ordering,
     invert,
+    number_in,
     pack_int64,
     pack_number,
     parse_int64,
@@ -197,3 +198,19 @@ class TestPlaces:
     def test_only_shared_doubles_are_plain(self, definition: dict[str, str], exact: bool, unique: bool):  # noqa: FBT001
         ordering = Ordering.of(BoardDefinition.model_validate(definition))
         assert (ordering.exact, ordering.unique) == (exact, unique)
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [(".5", 0.5), ("5.", 5.0), ("+5", 5), ("-.5e1", -5.0), ("9007199254740993", 2**53 + 1)],
+)
+def test_a_text_that_is_plainly_a_number_is_read(text: str, number: float) -> None:
+    assert number_in(text) == number
+
+
+@pytest.mark.parametrize(
+    "text", ["", ".", "inf", "-Infinity", "nan", "0x10", "1_000", "٣", "1,5", "--5", "5e", " 5", "9" * 5000]
+)
+def test_a_text_that_is_no_plain_number_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInput, match="score: must be a number"):
+        number_in(text)

@@ -95,7 +95,7 @@ def test_a_member_cannot_command_the_terminal(served: Served, tmp_path: Path):
         (["top", "demo/arcade", "--group", "planet=mars"], "the board is not ranked by planet"),
         (["rank", "demo/arcade", "nobody"], "'nobody' has no entry"),
         (["submit", "demo/arcade", "ada", "many"], "score: must be a number, not 'many'"),
-        (["submit", "demo/arcade", "ada", "nan"], "score: must be a finite number"),
+        (["submit", "demo/arcade", "ada", "nan"], "score: must be a number, not 'nan'"),
         (["submit", "demo/arcade", "ada", "1", "--at", "noon"], "--at: write it like 2025-10-24T12:00:00Z"),
         (["submit", "demo/arcade", "ada", "1", "--group", "BR"], "--group: write it as NAME=VALUE"),
         (["top", "demo/arcade", "--watch"], "--watch needs a terminal"),

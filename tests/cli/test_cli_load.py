@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -28,10 +29,11 @@ def test_a_csv_file_is_loaded_with_its_groups_and_ids(served: Served, tmp_path: 
         "load-eve,2000002\n"
         '"load, ""eve""",2000002,BR,load-4\n'
     )
-    loaded = run("load", "loads/scores", str(scores), "--json", data_dir=served.data_dir).document
-    assert loaded["accepted"] == 3
-    assert [refusal["index"] for refusal in loaded["rejected"]] == [2, 3]
-    assert "line 4: score: must be a number, not 'many'" in loaded["rejected"][0]["detail"]
+    ended = run("load", "loads/scores", str(scores), "--json", data_dir=served.data_dir)
+    loaded = json.loads(ended.output)
+    assert (ended.code, loaded["accepted"]) == (1, 3)
+    assert [(refusal["index"], refusal["line"]) for refusal in loaded["rejected"]] == [(2, 4), (3, 5)]
+    assert "score: must be a number, not 'many'" in loaded["rejected"][0]["detail"]
     top = run("top", "loads/scores", "--limit", "3", "--json", data_dir=served.data_dir).document
     assert [entry["member"] for entry in top["entries"]] == ['load, "eve"', "load-ada", "load-bob"]
     british = run(
@@ -48,9 +50,10 @@ def test_lines_of_json_are_loaded_and_bad_ones_harm_no_other(served: Served, tmp
         b'{"member": "load-joe", "score": 3000000}\n\n{"member": "load-joe"}\nnonsense\n\xff\n'
         b'{"member": "load-kim", "score": 3000001, "metadata": {"level": 3}}\n'
     )
-    loaded = run("load", "loads/scores", str(scores), "--json", data_dir=served.data_dir).document
-    assert loaded["accepted"] == 2
-    assert len(loaded["rejected"]) == 3
+    ended = run("load", "loads/scores", str(scores), "--json", data_dir=served.data_dir)
+    loaded = json.loads(ended.output)
+    assert (ended.code, loaded["accepted"]) == (1, 2)
+    assert [refusal["line"] for refusal in loaded["rejected"]] == [3, 4, 5]
     standing = run("rank", "loads/scores", "load-kim", "--json", data_dir=served.data_dir).document
     assert standing["metadata"] == {"level": 3}
 
@@ -62,3 +65,14 @@ def test_a_file_that_cannot_be_read_is_one_clear_line(served: Served, tmp_path: 
     headless.write_text("ada,5\n")
     refused = run("load", "loads/scores", str(headless), data_dir=served.data_dir)
     assert "the first line must name the columns" in refused.complaint
+
+
+def test_a_refusal_by_the_engine_names_its_line_and_a_good_file_exits_with_0(served: Served, tmp_path: Path):
+    scores = tmp_path / "lines.csv"
+    scores.write_text("member,score,at\nload-lea,1,\n\nload-lea,2,1999-01-01T00:00:00Z\n")
+    refused = run("load", "loads/scores", str(scores), "--json", data_dir=served.data_dir)
+    assert refused.code == 1
+    rejected = json.loads(refused.output)["rejected"]
+    assert [(each["index"], each["line"]) for each in rejected] == [(1, 4)]
+    scores.write_text("member,score\nload-lea,1\n")
+    assert run("load", "loads/scores", str(scores), data_dir=served.data_dir).code == 0

@@ -18,7 +18,7 @@ from laurels.api.parameters import NoParameters, parse_pairs, query
 from laurels.archive.keys import Scope
 from laurels.boards.leaders import OPERATIONS, LeadersBoard
 from laurels.boards.once import FIELD
-from laurels.boards.ordering import parse_number
+from laurels.boards.ordering import number_in, parse_number
 from laurels.boards.ranks import AMONG_LIMIT, PAGE_LIMIT
 from laurels.boards.submission import check_member
 from laurels.boards.windows import RANGE_CODES, Slot
@@ -93,6 +93,13 @@ class LeadersParameters(Struct, forbid_unknown_fields=True):
 
 class Value(Struct, forbid_unknown_fields=True):
     value: int | float
+    type: Literal["set", "inc"] = "set"
+
+
+class FormValue(Struct, forbid_unknown_fields=True):
+    """As `Value`, where every field is text."""
+
+    value: str
     type: Literal["set", "inc"] = "set"
 
 
@@ -330,7 +337,10 @@ async def _post(asked: Asked, user: str, given: Value, key: str | None = None) -
 
 
 def _value_in(sent: bytes, *, is_form: bool) -> Value:
-    return parse_pairs(sent, Value, "the form") if is_form else body.decode(sent, _value)
+    if not is_form:
+        return body.decode(sent, _value)
+    form = parse_pairs(sent, FormValue, "the form")
+    return Value(number_in(form.value, "value"), form.type)
 
 
 async def _make(asked: Asked) -> None:

@@ -19,6 +19,7 @@ the score's bytes and, for `earliest`, those of the moment.
 from __future__ import annotations
 
 import math
+import re
 import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -37,6 +38,9 @@ _BIAS: Final = 2**63
 _ALL_BITS: Final = 2**64 - 1
 _UNSIGNED: Final = struct.Struct(">Q")
 _DOUBLE: Final = struct.Struct(">d")
+_NUMERAL: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+# Longer than any number that a score can be, and short enough to be read at once.
+_NUMERAL_CHARACTERS: Final = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +74,16 @@ def unpack_number(packed: bytes) -> float:
 def invert(packed: bytes) -> bytes:
     """The same bytes in the opposite order."""
     return _UNSIGNED.pack(_ALL_BITS - _UNSIGNED.unpack(packed)[0])
+
+
+def number_in(text: str, field: str = "score") -> Score:
+    """The number that a text plainly is: `5`, `+5`, `-.5`, `5.`, `1e3`. No infinity, hex or underscores."""
+    if len(text) > _NUMERAL_CHARACTERS or not _NUMERAL.fullmatch(text):
+        raise InvalidInput.at(field, f"must be a number, not {text[:40]!r}")
+    number = float(text) if any(mark in text for mark in ".eE") else int(text)
+    if number in {math.inf, -math.inf}:
+        raise InvalidInput.at(field, "is out of range")
+    return number
 
 
 def parse_number(value: object, field: str = "score") -> float:

@@ -12,8 +12,9 @@ from rich.text import Text
 
 from laurels.api.answers import Answer, with_exact_scores
 from laurels.boards.answers import Page, Standing
+from laurels.boards.ordering import number_in
 from laurels.boards.submission import Submitted
-from laurels.cli.numbers import parse_score, parse_time
+from laurels.cli.numbers import parse_time
 from laurels.cli.options import BoardName, DataDir, Group, Json, Member, Period, Slot
 from laurels.cli.output import duration, grouped, printable, table
 from laurels.cli.session import Session
@@ -49,7 +50,7 @@ def submit(  # noqa: PLR0913  # a parameter is an option
     session = Session(data_dir, as_json=json)
     groups = dict(map(_pair, group)) if group else None
     moment = None if at is None else parse_time(at)
-    value = parse_score(score)
+    value = number_in(score)
 
     async def send(laurels: "Laurels") -> tuple[Submitted, object]:
         answer = await laurels.submit(board, member, value, at=moment, groups=groups, id=id, op=op)

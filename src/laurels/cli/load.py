@@ -2,6 +2,7 @@
 
 import csv
 import sys
+from array import array
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 import msgspec
 import typer
 
-from laurels.boards.submission import BatchResult, Submission
-from laurels.cli.numbers import parse_score, parse_time
+from laurels.boards.ordering import number_in
+from laurels.boards.submission import Submission
+from laurels.cli.numbers import parse_time
 from laurels.cli.options import BoardName, DataDir, Json
 from laurels.cli.output import grouped, printable, table
 from laurels.cli.session import Session
@@ -25,6 +27,22 @@ if TYPE_CHECKING:
 SHOWN = 20
 """Refusals that are shown to people; programs get them all."""
 
+
+class Refused(msgspec.Struct, frozen=True):
+    """A submission that was refused: its place among the submissions, its line in the file, and why."""
+
+    index: int
+    line: int
+    detail: str
+
+
+class Loaded(msgspec.Struct, frozen=True):
+    """What became of a file."""
+
+    accepted: int
+    rejected: list[Refused]
+
+
 _decode = msgspec.json.Decoder(Submission).decode
 
 
@@ -37,23 +55,39 @@ def load(
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
-    """Load a file of scores into a board."""
+    """Load a file of scores into a board. Exits with 1 when any line was refused."""
     session = Session(data_dir, as_json=json)
 
-    async def send(laurels: "Laurels") -> BatchResult:
+    async def send(laurels: "Laurels") -> Loaded:
         with _opened(file) as (stream, size), session.output.counting(f"Loading {board}") as progress:
+            numbers = array("Q")
             lines = _csv_lines(stream) if file.endswith(".csv") else _json_lines(stream)
-            return await laurels.submit_many(
-                board, lines, progress=lambda done: progress(done, _estimate(done, stream, size))
+            result = await laurels.submit_many(
+                board,
+                _numbered(lines, numbers),
+                progress=lambda done: progress(done, _estimate(done, stream, size)),
             )
+        refused = [Refused(each.index, numbers[each.index], each.detail) for each in result.rejected]
+        return Loaded(result.accepted, refused)
 
     result = session.run(send)
     session.show(result, f"{grouped(result.accepted)} accepted, {grouped(len(result.rejected))} refused")
     if result.rejected and not json:
-        picture = table(">submission", "why", title=f"Refused (the first {SHOWN} at most)")
+        picture = table(">line", "why", title=f"Refused (the first {SHOWN} at most)")
         for refusal in result.rejected[:SHOWN]:
-            picture.add_row(grouped(refusal.index + 1), printable(refusal.detail))
+            picture.add_row(grouped(refusal.line), printable(refusal.detail))
         session.output.console.print(picture)
+    if result.rejected:
+        raise typer.Exit(1)
+
+
+def _numbered(
+    lines: Iterator[tuple[int, Submission | InvalidInput]], numbers: "array[int]"
+) -> Iterator[Submission | InvalidInput]:
+    """What the lines say; the line of each is appended to `numbers`."""
+    for number, submission in lines:
+        numbers.append(number)
+        yield submission
 
 
 def _estimate(done: int, stream: BinaryIO, size: int) -> int:
@@ -75,17 +109,17 @@ def _opened(file: str) -> "Generator[tuple[BinaryIO, int]]":
         raise InvalidInput(f"{file} cannot be read: {error.strerror}") from error
 
 
-def _json_lines(stream: BinaryIO) -> Iterator[Submission | InvalidInput]:
+def _json_lines(stream: BinaryIO) -> Iterator[tuple[int, Submission | InvalidInput]]:
     """One submission a line, as the batch route takes them."""
     for number, line in enumerate(stream, 1):
         if line.strip():
             try:
-                yield _decode(line)
+                yield number, _decode(line)
             except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                yield InvalidInput(f"line {number}: {error}")
+                yield number, InvalidInput(str(error))
 
 
-def _csv_lines(stream: BinaryIO) -> Iterator[Submission | InvalidInput]:
+def _csv_lines(stream: BinaryIO) -> Iterator[tuple[int, Submission | InvalidInput]]:
     """Columns member and score, perhaps at and id; every other column is a group dimension."""
     # What is not UTF-8 stays a lone surrogate, which is refused like any other bad member.
     rows = csv.reader((line.decode("utf-8", "surrogateescape") for line in stream), strict=True)
@@ -98,16 +132,16 @@ def _csv_lines(stream: BinaryIO) -> Iterator[Submission | InvalidInput]:
             if row is None:
                 return
             if row:
-                yield _submission_of(dict(zip(columns, row, strict=True)))
+                yield rows.line_num, _submission_of(dict(zip(columns, row, strict=True)))
         except (InvalidInput, ValueError, csv.Error) as error:
-            yield InvalidInput(f"line {rows.line_num}: {error}")
+            yield rows.line_num, InvalidInput(str(error))
 
 
 def _submission_of(row: dict[str, str]) -> Submission:
     at, identity = row.pop("at", ""), row.pop("id", "")
     return Submission(
         row.pop("member"),
-        parse_score(row.pop("score")),
+        number_in(row.pop("score").strip()),
         at=parse_time(at) if at else None,
         groups={name: value for name, value in row.items() if value} or None,
         id=identity or None,
