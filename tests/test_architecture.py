@@ -31,20 +31,21 @@ MAY_USE = {
     "settings": {"errors", "masking"},
     "logs": {"masking"},
     "outcomes": set[str](),
-    "valkey": {"errors", "outcomes"},
+    "valkey": {"errors", "logs", "outcomes"},
     "archive": {
         "errors",
+        "logs",
         "masking",
         "moments",
         "outcomes",
-        "boards.definition",
-    },  # a definition is a value, and pure
+        "boards.definition",  # a definition is a value, and pure
+    },
     "embedded": {"errors"},
-    "boards": {"errors", "moments", "valkey"},
-    "history": {"archive", "boards", "errors", "metrics", "moments", "valkey"},
+    "boards": {"errors", "logs", "moments", "valkey"},
+    "history": {"archive", "boards", "errors", "logs", "metrics", "moments", "valkey"},
     "ratings": {"boards", "errors", "valkey"},
-    "activity": {"archive", "boards", "errors", "metrics", "moments", "valkey"},
-    "jobs": {"archive", "boards.zones", "errors", "moments"},  # what they do, the engine does
+    "activity": {"archive", "boards", "errors", "logs", "metrics", "moments", "valkey"},
+    "jobs": {"archive", "boards.zones", "errors", "logs", "moments"},  # what they do, the engine does
     "laurels": {
         "activity",
         "archive",
@@ -59,7 +60,7 @@ MAY_USE = {
         "valkey",
     },
     # Of the engine only what it is handed: records are in the user's own database, beside the archive.
-    "index": {"boards", "errors", "moments", "valkey"},
+    "index": {"boards", "errors", "logs", "moments", "valkey"},
     "sync": {"laurels"},
     # Over HTTP: of the engine only the values that go in and out, which are pure.
     "client": {
@@ -123,6 +124,7 @@ PURE = {
     "activity.simulator",
     "activity.streaks",
     "boards.answers",
+    "boards.arrivals",
     "boards.board",
     "boards.changes",
     "boards.cursor",

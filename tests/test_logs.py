@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import subprocess
 import sys
 import warnings
 from datetime import UTC, datetime, timedelta
@@ -11,11 +13,13 @@ import pytest
 import structlog
 from pydantic import SecretStr
 
-from laurels.logs import configure_logs
+from laurels.logs import configure_logs, get_logger
 from laurels.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Generator
+
+    from laurels.embedded import Endpoints
 
 LOGGERS = ("", "uvicorn", "uvicorn.error", "uvicorn.access", "alembic", "sqlalchemy", "py.warnings")
 PASSWORD = "hunter2"
@@ -179,3 +183,42 @@ def test_secrets_are_in_no_line(capsys: pytest.CaptureFixture[str], log_format: 
 
 def raise_with(message: str) -> None:
     raise ValueError(message)
+
+
+PROGRAM = """
+import asyncio, sys
+import laurels.client
+from laurels import Laurels
+from laurels.sync import Laurels as Blocking
+
+async def use():
+    async with Laurels() as engine:
+        await engine.define("quiet/board", {})
+        await engine.submit("quiet/board", "ada", 5)
+
+asyncio.run(use())
+with Blocking() as engine:
+    engine.submit("quiet/board", "bob", 6)
+"""
+
+
+def test_a_program_that_uses_the_library_prints_nothing(endpoints: Endpoints):
+    environment = {
+        **os.environ,
+        "LAURELS_VALKEY_URL": endpoints.valkey_url,
+        "LAURELS_POSTGRES_URL": endpoints.postgres_url,
+    }
+    ended = subprocess.run(
+        [sys.executable, "-c", PROGRAM], env=environment, capture_output=True, timeout=60, check=False
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"", b"")
+
+
+def test_the_library_is_silent_until_its_application_configures_logging(
+    capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+):
+    structlog.reset_defaults()
+    get_logger("laurels.jobs").warning("background work begins", jobs=3)
+    assert capsys.readouterr() == ("", "")
+    assert "background work begins" in caplog.records[-1].getMessage()
+    assert caplog.records[-1].name == "laurels.jobs"

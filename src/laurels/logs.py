@@ -1,8 +1,10 @@
 """One pipeline for every log line: ours, and those of uvicorn, Alembic and SQLAlchemy.
 
-Lines go to stderr: coloured in a terminal, JSON elsewhere, at UTC. Each line of a request has its id, and
-whatever else is bound with `structlog.contextvars`. Secrets are masked in the finished line, so no message,
-value or traceback can carry one out.
+As a library Laurels prints nothing: its lines go to the standard library's loggers below `laurels`, which an
+application may configure. The commands and the service configure them here: lines go to stderr, coloured in a
+terminal, JSON elsewhere, at UTC. Each line of a request has its id, and whatever else is bound with
+`structlog.contextvars`. Secrets are masked in the finished line, so no message, value or traceback can carry
+one out.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import logging
 import os
 import sys
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
@@ -35,6 +37,15 @@ _FOREIGN_LOGGERS = ("uvicorn", "uvicorn.error", "uvicorn.access", "alembic", "sq
 
 # A shorter bootstrap key would also be found inside innocent words.
 _SHORTEST_KNOWN_SECRET = 8
+
+
+# A library is silent unless the application asks: without this, warnings would go to stderr.
+logging.getLogger("laurels").addHandler(logging.NullHandler())
+
+
+def get_logger(name: str) -> Any:  # noqa: ANN401  # structlog's own type
+    """A logger whose lines go to the standard library's logger of that name, which is below `laurels`."""
+    return structlog.wrap_logger(logging.getLogger(name))
 
 
 def configure_logs(settings: Settings) -> None:

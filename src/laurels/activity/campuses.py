@@ -9,10 +9,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final
 
-import structlog
-
 from laurels.activity.keys import shard_of
 from laurels.errors import LaurelsError
+from laurels.logs import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -27,7 +26,7 @@ USER_SECONDS: Final = 3600
 CAMPUS_SECONDS: Final = 60.0
 KEYS_TOGETHER: Final = 1000
 
-log = structlog.get_logger("laurels.activity")
+log = get_logger("laurels.activity")
 
 
 class Campuses:

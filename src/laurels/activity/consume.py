@@ -20,7 +20,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
-import structlog
 
 from laurels.activity.events import BadEvent, read_event
 from laurels.activity.fold import Source, Sourced, fold
@@ -36,6 +35,7 @@ from laurels.activity.keys import (
 )
 from laurels.activity.message import ShardCall
 from laurels.errors import LaurelsError
+from laurels.logs import get_logger
 from laurels.valkey import activity
 from laurels.valkey.activity import Call
 
@@ -65,7 +65,7 @@ MOST_DEAD: Final = 100_000
 Id = tuple[int, int]
 BEGINNING: Final = "0-0"
 
-log = structlog.get_logger("laurels.activity")
+log = get_logger("laurels.activity")
 
 
 def parse_id(text: str) -> Id:

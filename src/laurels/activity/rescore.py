@@ -11,8 +11,6 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-import structlog
-
 from laurels.activity.days import day_of
 from laurels.activity.keys import SHARDS, ActivityKeys, shard_of
 from laurels.activity.marks import Marks
@@ -22,6 +20,7 @@ from laurels.activity.scoring import SCOPES, Scores, score
 from laurels.activity.streaks import Streak, days_from, streak_on
 from laurels.archive.campus_days import DayKey
 from laurels.archive.campus_totals import Worked
+from laurels.logs import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -39,7 +38,7 @@ MARKS_A_SHARD: Final = 100
 # Counters live for 48 hours after their day: so many days before it may be active and not finalized.
 UNFINALIZED_DAYS: Final = 3
 
-log = structlog.get_logger("laurels.campus")
+log = get_logger("laurels.campus")
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,11 @@ from itertools import count
 from secrets import token_hex
 from typing import TYPE_CHECKING, Final
 
-import structlog
 from starlette.requests import ClientDisconnect
 
 from laurels.api.parameters import path_as_sent
 from laurels.api.problems import answer_to
-from laurels.logs import REQUEST
+from laurels.logs import REQUEST, get_logger
 from laurels.metrics import answered_alike
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ HEADERS: Final = (
 _PROCESS: Final = token_hex(10)
 _numbers = count(1)
 
-log = structlog.get_logger("laurels.access")
+log = get_logger("laurels.access")
 _access = logging.getLogger("laurels.access")
 
 

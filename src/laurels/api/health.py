@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-import structlog
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import PlainTextResponse
 from pydantic import BaseModel
@@ -18,6 +17,7 @@ from laurels.archive.campus_totals import BADGES, BOUNDS, COMPUTE, SNAPSHOTS
 from laurels.archive.keys import EVERY_PROJECT
 from laurels.archive.migrate import current_revision, expected_revision
 from laurels.errors import LaurelsError
+from laurels.logs import get_logger
 
 if TYPE_CHECKING:
     from laurels.api.limiter import Limiter
@@ -29,7 +29,7 @@ CHECK_SECONDS: Final = 2.0
 State = Literal["ok", "outdated", "unreachable"]
 
 router = APIRouter(tags=["health"], generate_unique_id_function=own_name)
-log = structlog.get_logger("laurels.api")
+log = get_logger("laurels.api")
 
 
 class Health(BaseModel):

@@ -11,7 +11,6 @@ import math
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-import structlog
 from limits import parse_many
 from limits.aio.storage import Storage
 from limits.aio.storage.base import SlidingWindowCounterSupport
@@ -20,6 +19,7 @@ from limits.util import get_package_data
 
 from laurels.api.addresses import Addresses
 from laurels.errors import RateLimited
+from laurels.logs import get_logger
 from laurels.metrics import count_refusal
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ PREFIX: Final = "laurels:limit"
 
 _SCRIPTS: Final = "resources/redis/lua_scripts"
 
-log = structlog.get_logger("laurels.limiter")
+log = get_logger("laurels.limiter")
 
 
 class ValkeyStorage(Storage, SlidingWindowCounterSupport):

@@ -10,7 +10,6 @@ import re
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 import msgspec
-import structlog
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
@@ -32,6 +31,7 @@ from laurels.errors import (
     Unauthorized,
     Unavailable,
 )
+from laurels.logs import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 MEDIA_TYPE: Final = "application/problem+json"
 RETRY_SECONDS: Final = 1
 
-log = structlog.get_logger("laurels.api")
+log = get_logger("laurels.api")
 
 
 class Malformed(LaurelsError):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import structlog
 from pydantic import ValidationError
 from sqlalchemy import and_, cast, delete, func, insert, select, update
 from sqlalchemy.dialects.postgresql import JSONPATH
@@ -14,6 +13,7 @@ from laurels.archive import tables
 from laurels.archive.engine import take_turn
 from laurels.boards.definition import BoardDefinition, StoredBoard
 from laurels.errors import Conflict, LaurelsError
+from laurels.logs import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from laurels.archive.engine import Archive
 
-log = structlog.get_logger()
+log = get_logger("laurels.archive")
 
 
 class BoardStore:

@@ -18,13 +18,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
-import structlog
-
 from laurels.boards.changes import Seen, change, is_of_one_moment, is_same_window
 from laurels.boards.keys import parse_cut
 from laurels.boards.ranks import Stretch, Where
 from laurels.boards.submission import check_member
 from laurels.errors import LaurelsError, NotFound, Unavailable
+from laurels.logs import get_logger
 from laurels.moments import SECOND, moment_of
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ RETRY_SECONDS: Final = 0.5
 MOST_REMEMBERED: Final = 256
 MOST_WAITING: Final = 64
 
-log = structlog.get_logger("laurels.live")
+log = get_logger("laurels.live")
 
 
 @dataclass(frozen=True, slots=True)

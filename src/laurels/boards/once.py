@@ -12,9 +12,8 @@ import secrets
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
-import structlog
-
 from laurels.errors import InFlight, KeyReused, LaurelsError, Unavailable
+from laurels.logs import get_logger
 from laurels.valkey import functions
 from laurels.valkey.messages import Settlement, Wanted
 
@@ -30,7 +29,7 @@ CLAIM_SECONDS: Final = 30
 RENEWAL_SECONDS: Final = 10.0
 FIELD: Final = "Idempotency-Key"
 
-log = structlog.get_logger("laurels.boards")
+log = get_logger("laurels.boards")
 
 
 class Claim:

@@ -16,11 +16,10 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-import structlog
-
 from laurels.boards.board import Address, Target
 from laurels.boards.keys import WHOLE, Cut, parse_cut
 from laurels.errors import NotFound
+from laurels.logs import get_logger
 from laurels.valkey import functions
 from laurels.valkey.messages import FoldHeader, shape_of
 
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
 ENTRIES_A_CALL: Final = 3_000
 MOST_MEMBERS_A_CALL: Final = 250
 
-log = structlog.get_logger()
+log = get_logger("laurels.boards")
 
 
 # A window to complete: board, window and slot, zone.

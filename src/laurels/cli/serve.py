@@ -14,7 +14,6 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
-import structlog
 import typer
 import uvicorn
 
@@ -29,7 +28,7 @@ from laurels.cli.welcome import OWN_BOARD, Announcement, Welcome
 from laurels.cli.worker import Background
 from laurels.errors import StartupError
 from laurels.laurels import Laurels
-from laurels.logs import configure_logs
+from laurels.logs import configure_logs, get_logger
 from laurels.settings import Settings, load_settings
 
 if TYPE_CHECKING:
@@ -229,7 +228,7 @@ def _set_up_logs(settings: Settings) -> None:
 
 def _logged(say: Callable[[str], None], output: Output) -> Callable[[str], None]:
     """Where nobody watches a spinner, the log tells what takes long."""
-    log = structlog.stdlib.get_logger("laurels.serve")
+    log = get_logger("laurels.serve")
     return say if output.is_watched else log.info
 
 

@@ -9,7 +9,6 @@ import threading
 import time
 from typing import Final
 
-import structlog
 from rich.text import Text
 
 from laurels.cli.options import DataDir, Json
@@ -17,7 +16,7 @@ from laurels.cli.output import Output
 from laurels.jobs.agenda import AGENDA, LOOPS
 from laurels.jobs.runner import Runner
 from laurels.laurels import Laurels
-from laurels.logs import configure_logs
+from laurels.logs import configure_logs, get_logger
 from laurels.settings import load_settings
 
 # How long the process of its own has to end in good order, and how soon it is started again: at first, and
@@ -29,7 +28,7 @@ HEALTHY_SECONDS: Final = 60.0
 
 COMMAND: Final = (sys.executable, "-c", "from laurels.cli.worker import serve_parent; serve_parent()")
 
-log = structlog.stdlib.get_logger("laurels.worker")
+log = get_logger("laurels.worker")
 
 
 def worker(*, data_dir: DataDir = None, json: Json = False) -> None:

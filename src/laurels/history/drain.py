@@ -12,13 +12,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-import structlog
-
 from laurels import metrics
 from laurels.archive.journal import COPY_SECONDS, Cursor, JournalStore, Stream, StreamId, Unstorable
 from laurels.boards.journal import Recorded, Unreadable, read_entry
 from laurels.errors import Unavailable
 from laurels.history.journals import Journals
+from laurels.logs import get_logger
 from laurels.valkey import functions
 from laurels.valkey.client import stream_entries
 
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
 
     _Entries = list[tuple[StreamId, dict[bytes, bytes]]]
 
-log = structlog.get_logger()
+log = get_logger("laurels.history")
 
 # How often an entry is tried before it goes to the dead letters.
 ATTEMPTS: Final = 5

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
-import structlog
 
 from laurels.archive.journal import Row, StreamId
 from laurels.archive.replay import ReplayStore, Tally
@@ -24,6 +23,7 @@ from laurels.boards.retention import PARTS
 from laurels.errors import Conflict, LaurelsError, NotFound, Unavailable
 from laurels.history.compare import Comparer, Comparison
 from laurels.history.replay import Replay
+from laurels.logs import get_logger
 from laurels.moments import datetime_of
 from laurels.valkey import functions
 from laurels.valkey.client import stream_entries
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     Progress = Callable[[int, int], None]
 
-log = structlog.get_logger()
+log = get_logger("laurels.history")
 
 # Only compared; put in force; or put in force whatever the board in use holds.
 _Aim = Literal["verify", "rebuild", "force"]

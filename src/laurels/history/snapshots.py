@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-import structlog
-
 from laurels.archive.snapshots import Frame, Identity, Order, Row
 from laurels.boards.board import Address
 from laurels.boards.keys import BoardRef, parse_cut
 from laurels.boards.shards import SpreadWindow
 from laurels.errors import InvalidInput, LaurelsError, NotFound
 from laurels.history.policy import has_come, is_wanted, pictured, policies
+from laurels.logs import get_logger
 from laurels.moments import datetime_of, moment_of
 from laurels.valkey.functions import DefinitionChanged
 
@@ -38,7 +37,7 @@ TOP_IN_ONE_CALL: Final = 1000
 # Boards that ask for snapshots, as a path in their definitions.
 ARCHIVED: Final = "$.archive.snapshot[*]"
 
-log = structlog.get_logger("laurels.history")
+log = get_logger("laurels.history")
 
 
 async def _to_nobody(_: str) -> None:

@@ -20,11 +20,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
-import structlog
 
 from laurels.index.outbox import Outbox, State
 from laurels.index.placing import Placer, Step, changes_of, records_a_call
 from laurels.index.rebuild import Rebuild
+from laurels.logs import get_logger
 from laurels.valkey.functions import CursorMoved, DefinitionChanged
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 # Changes that a transaction takes: the more, the fewer of those that are done are passed over again.
 ROWS_A_ROUND: Final = 2000
 
-log = structlog.get_logger("laurels.index")
+log = get_logger("laurels.index")
 
 
 class Applied(msgspec.Struct, array_like=True):

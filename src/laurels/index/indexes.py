@@ -6,7 +6,6 @@ import asyncio
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
-import structlog
 from sqlalchemy import text
 
 from laurels.boards.catalog import Catalog
@@ -18,6 +17,7 @@ from laurels.index.query import Ranking, bind, unbind
 from laurels.index.records import fetch
 from laurels.index.triggers import CHANNEL, check_installed
 from laurels.index.verify import Verification, verify
+from laurels.logs import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
@@ -34,7 +34,7 @@ PROJECT: Final = "index"
 # How long a change waits at most where no notification comes; also how soon a lost Valkey is noticed.
 LOOK_SECONDS: Final = 1.0
 
-log = structlog.get_logger("laurels.index")
+log = get_logger("laurels.index")
 
 
 class Indexes:

@@ -10,11 +10,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
-import structlog
-
 from laurels.archive.jobs import JobState, JobStore, TurnLost, Turns
 from laurels.errors import LaurelsError
 from laurels.jobs.schedule import backoff, due
+from laurels.logs import get_logger
 from laurels.moments import SECOND, Moment, datetime_of, moment_of
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ CHECK_SECONDS: Final = 5.0
 # How often progress is written down, at most.
 TELL_SECONDS: Final = 1.0
 
-log = structlog.get_logger("laurels.jobs")
+log = get_logger("laurels.jobs")
 
 
 @dataclass(frozen=True)

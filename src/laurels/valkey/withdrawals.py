@@ -10,9 +10,8 @@ import asyncio
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Final
 
-import structlog
-
 from laurels.errors import LaurelsError
+from laurels.logs import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 CHANNEL: Final = "laurels:withdrawals"
 RETRY_SECONDS: Final = 0.5
 
-log = structlog.get_logger("laurels.withdrawals")
+log = get_logger("laurels.withdrawals")
 
 
 class Withdrawals:
