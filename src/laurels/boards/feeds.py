@@ -14,7 +14,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import msgspec
-import structlog
 
 from laurels.boards.deliver import Call, Courier
 from laurels.boards.journal import Feed
@@ -23,6 +22,7 @@ from laurels.boards.message import fed_call
 from laurels.boards.ordering import whole
 from laurels.boards.submission import Submission, check
 from laurels.errors import InvalidInput, LaurelsError, NotFound, Unavailable
+from laurels.logs import get_logger
 from laurels.moments import datetime_of
 from laurels.valkey import functions
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from laurels.valkey.client import Valkey
     from laurels.valkey.messages import Durability
 
-log = structlog.get_logger()
+log = get_logger("laurels.boards")
 
 
 class Feeds:
