@@ -33,7 +33,7 @@ async def main(valkey_url: str, postgres_url: str, board: str, now: str, command
 
             return send_or_die
 
-        for way in ("command", "commands", "_execute"):
+        for way in ("command", "commands", "_call"):
             setattr(valkey, way, or_die(getattr(valkey, way)))
         await laurels.rebuild(board)
         print(left)  # noqa: T201  # to whoever started it
