@@ -89,6 +89,7 @@ MAY_USE = {
         "metrics",
         "moments",
         "ratings.match",
+        "valkey.functions",  # a session of the console begins by one
         "valkey.messages",
     },
     "cli": {

@@ -123,6 +123,8 @@ class Unavailable(LaurelsError):
     status = 503
     kind = "unavailable"
     title = "A store does not answer"
+    accepted = 0
+    """How many submissions of a batch counted before it was cut off."""
 
 
 class OutcomeUnknown(Unavailable):

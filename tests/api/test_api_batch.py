@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
     from httpx import AsyncClient
 
+    from laurels.laurels import Laurels
+
 LINES = {"Content-Type": "application/x-ndjson"}
 
 
@@ -180,3 +182,25 @@ async def test_a_batch_for_a_board_that_is_not_there_is_refused_before_it_is_rea
 
     answer = await client.post(f"{boards}/nothing/scores/batch", content=pieces(), headers=LINES)
     assert answer.status_code == 404
+
+
+async def test_a_stream_that_valkey_has_no_memory_for_says_how_many_counted(
+    client: AsyncClient, laurels: Laurels, board: str
+):
+    async def total() -> int:
+        return (await client.get(f"{board}/entries")).json()["total"]
+
+    async def lines() -> AsyncIterator[bytes]:
+        yield b"".join(b'{"member":"m%d","score":1,"id":"i%d"}\n' % (each, each) for each in range(2_000))
+        while await total() < scores.CHUNK_SUBMISSIONS:
+            pass
+        await laurels.valkey.command("CONFIG", "SET", "maxmemory", 1)
+        yield b"".join(b'{"member":"n%d","score":1,"id":"j%d"}\n' % (each, each) for each in range(2_000))
+
+    try:
+        answer = await client.post(f"{board}/scores/batch", content=lines(), headers=LINES)
+    finally:
+        await laurels.valkey.command("CONFIG", "SET", "maxmemory", 0)
+    assert answer.status_code == 503
+    assert answer.json()["type"] == "/problems/outcome-unknown"
+    assert answer.json()["accepted"] == await total() == scores.CHUNK_SUBMISSIONS

@@ -52,6 +52,18 @@ async def test_a_session_counts_as_its_key_does(
     assert session.json() == {"project": project, "scopes": ["admin"], "key": str(key.id)}
 
 
+async def test_an_operator_can_sign_in_while_valkey_is_out_of_memory(
+    browser: httpx.AsyncClient, make_key: MakeKey, laurels: Laurels, project: str
+):
+    key = await make_key(project, "admin")
+    await laurels.valkey.command("CONFIG", "SET", "maxmemory", 1)
+    try:
+        assert (await sign_in(browser, key)).status_code == 201
+    finally:
+        await laurels.valkey.command("CONFIG", "SET", "maxmemory", 0)
+    assert (await browser.get(SESSION)).json()["project"] == project
+
+
 async def test_the_cookie_is_kept_from_scripts_and_from_other_sites(
     browser: httpx.AsyncClient, make_key: MakeKey, project: str
 ):

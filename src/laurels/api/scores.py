@@ -15,7 +15,7 @@ from laurels.api.operation import Body, Operations
 from laurels.api.players import decode_submission
 from laurels.api.problems import Malformed
 from laurels.boards.submission import Rejected, Submission, Submitted
-from laurels.errors import Forbidden, InvalidInput, LaurelsError, OutcomeUnknown
+from laurels.errors import Forbidden, InvalidInput, LaurelsError, OutcomeUnknown, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable
@@ -271,9 +271,15 @@ class _Batch:
         return submission
 
     async def _send(self) -> None:
-        result = await self._call.laurels.submit_many(
-            self._call.board, self._chunk, durability=self._durability
-        )
+        try:
+            result = await self._call.laurels.submit_many(
+                self._call.board, self._chunk, durability=self._durability
+            )
+        except Unavailable as error:
+            before, self._accepted = self._accepted, self._accepted + error.accepted
+            if before:
+                raise OutcomeUnknown(f"{error.detail}; so did {before} in earlier parts") from error
+            raise
         self._accepted += result.accepted
         for rejected in result.rejected:
             self._reject(self._indexes[rejected.index], rejected.detail)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from laurels.errors import Forbidden
+from laurels.valkey import functions
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -35,7 +36,7 @@ async def begin(laurels: Laurels, key_digest: bytes) -> str:
     """The id of a new session."""
     session = secrets.token_urlsafe(32)
     sealed = _seal(session, key_digest)
-    await laurels.valkey.command("SET", _key(session), sealed, "EX", SESSION_SECONDS)
+    await functions.begin_session(laurels.valkey, _key(session), sealed, SESSION_SECONDS)
     return session
 
 

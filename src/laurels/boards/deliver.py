@@ -16,6 +16,8 @@ from laurels.valkey import functions
 from laurels.valkey.functions import DefinitionChanged, MetadataKept
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     from laurels.boards.board import Address, Board
     from laurels.boards.catalog import Catalog
     from laurels.boards.journal import Feed
@@ -93,7 +95,7 @@ class Courier:
         if len(parcels) == 1:
             await self._send(call, *parcels[0], outcome)
         elif parcels:
-            await asyncio.gather(*(self._send(call, *each, outcome) for each in parcels))
+            await _all_or_unknown([self._send(call, *each, outcome) for each in parcels])
         if call.report and call.board.keys.shards > 1:
             await self._count_elsewhere(call, outcome)
         return outcome
@@ -175,3 +177,14 @@ class Courier:
                 report = outcome.reports[index]
                 within = report.rank if rank == "rank" else report.previous_rank
                 outcome.reports[index] = report._replace(**{rank: within + count})
+
+
+async def _all_or_unknown(sends: list[Coroutine[None, None, None]]) -> None:
+    """Waits for all of them. Where only some failed, what the call left is unknown, not nothing."""
+    failed = [each for each in await asyncio.gather(*sends, return_exceptions=True) if each]
+    if not failed:
+        return
+    error = failed[0]
+    if len(failed) < len(sends) and isinstance(error, Unavailable):
+        raise OutcomeUnknown(f"some shards counted it, others did not: {error.detail}") from error
+    raise error

@@ -21,7 +21,7 @@ from laurels.boards.keys import BoardRef
 from laurels.boards.message import fed_call
 from laurels.boards.ordering import whole
 from laurels.boards.submission import Submission, check
-from laurels.errors import InvalidInput, LaurelsError, NotFound, Unavailable
+from laurels.errors import InvalidInput, LaurelsError, NotFound, OutcomeUnknown, Unavailable
 from laurels.logs import get_logger
 from laurels.moments import datetime_of
 from laurels.valkey import functions
@@ -65,7 +65,12 @@ class Feeds:
         for number, feed in enumerate(feeds):
             parts = [each[number] for each in fed if each[number].index not in outcome.refused]
             for part_call in _calls(call, feed, parts):
-                told = await self._courier.deliver(part_call)
+                try:
+                    told = await self._courier.deliver(part_call)
+                except Unavailable as error:
+                    raise OutcomeUnknown(
+                        f"{call.board.ref} counted it, {feed.ref} may not have yet: {error.detail}"
+                    ) from error
                 outcome.unconfirmed += told.unconfirmed
                 _log_refusals(part_call, told)
             self._rolling.prepare(feed, self._clock())

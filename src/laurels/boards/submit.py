@@ -28,7 +28,7 @@ import msgspec
 from laurels.boards.deliver import Call, Courier, Outcome
 from laurels.boards.feeds import feeds_of, for_feed
 from laurels.boards.submission import BatchResult, Checked, Rejected, Submission, Submitted, check
-from laurels.errors import InvalidInput, OutcomeUnknown
+from laurels.errors import InvalidInput, OutcomeUnknown, Unavailable
 from laurels.valkey import functions
 
 if TYPE_CHECKING:
@@ -121,6 +121,8 @@ class _Batch:
     accepted: int = 0
     refused: list[_Refused] = field(default_factory=list)
     unconfirmed: list[Parcel] = field(default_factory=list)
+    confirmed: int = 0
+    """How many of the accepted are as durable as was asked."""
 
     def tell(self) -> None:
         if self.progress:
@@ -226,15 +228,16 @@ class Submitter:
         """
         board = await self._catalog.board(ref)
         batch = _Batch(durability, progress)
-        await self._submit_all(board, enumerate(given), batch)
-        refused, accepted = batch.refused, batch.accepted
-        if refused and (changed := await self._catalog.in_force(ref)) is not board:
-            # By a definition that another process had changed: the one in force decides.
-            again, batch = refused, _Batch(durability)
-            await self._submit_all(changed, ((each.place, each.given) for each in again), batch)
-            refused, accepted = batch.refused, accepted + batch.accepted
-        refused.sort(key=lambda each: each.place)
-        return BatchResult(accepted, [Rejected(each.place, each.error.detail) for each in refused])
+        try:
+            await self._submit_all(board, enumerate(given), batch)
+            if batch.refused and (changed := await self._catalog.in_force(ref)) is not board:
+                # By a definition that another process had changed: the one in force decides.
+                again, batch.refused, batch.progress = batch.refused, [], None
+                await self._submit_all(changed, ((each.place, each.given) for each in again), batch)
+        except Unavailable as error:
+            raise _cut_off(error, batch.confirmed) from error
+        refused = sorted(batch.refused, key=lambda each: each.place)
+        return BatchResult(batch.accepted, [Rejected(each.place, each.error.detail) for each in refused])
 
     async def confirm(self, ref: BoardRef, durability: Durability) -> None:
         """Waits until what any process wrote to the board before is as durable as this."""
@@ -249,37 +252,34 @@ class Submitter:
         feeds = await self._catalog.feeds(board)
         is_durable = batch.durability != "fast"
         under_way: asyncio.Task[None] | None = None
-        try:
-            for chunk in self._chunks(board, feeds, given, batch.refused):
-                call = chunk.call(batch.durability, report=False)
-                call = replace(call, is_confirmed_later=True) if is_durable else call
-                laid_out = self._courier.lay_out(call)
-                if under_way:
-                    await under_way
-                    batch.tell()
-                under_way = asyncio.create_task(self._carry_batch(call, laid_out, chunk, batch))
-                await asyncio.sleep(0)
+        for chunk in self._chunks(board, feeds, given, batch.refused):
+            call = chunk.call(batch.durability, report=False)
+            call = replace(call, is_confirmed_later=True) if is_durable else call
+            laid_out = self._courier.lay_out(call)
             if under_way:
                 await under_way
-            await self._confirm(batch)
-        except OutcomeUnknown as error:
-            error.detail += f"; {batch.accepted} submissions before these are counted"
-            raise
+                batch.tell()
+            under_way = asyncio.create_task(self._carry_batch(call, laid_out, chunk, batch))
+            await asyncio.sleep(0)
+        if under_way:
+            await under_way
+        await self._confirm(batch)
         batch.tell()
 
     async def _carry_batch(self, call: Call, laid_out: LaidOut, chunk: _Chunk, batch: _Batch) -> None:
         outcome = await self._courier.deliver(call, laid_out)
         await self._feed(chunk, call, outcome)
         batch.unconfirmed += outcome.unconfirmed
-        if len(batch.unconfirmed) >= CALLS_A_WAIT:
-            await self._confirm(batch)
         for index, error in outcome.refused.items():
             batch.refused.append(_Refused(chunk.places[index], chunk.own[index].given, error))
         batch.accepted += len(chunk.own) - len(outcome.refused)
+        if not call.is_confirmed_later or len(batch.unconfirmed) >= CALLS_A_WAIT:
+            await self._confirm(batch)
 
     async def _confirm(self, batch: _Batch) -> None:
         await self._courier.confirm(batch.unconfirmed, batch.durability)
         batch.unconfirmed.clear()
+        batch.confirmed = batch.accepted
 
     async def _feed(self, chunk: _Chunk, call: Call, outcome: Outcome) -> None:
         self._rolling.prepare(chunk.board, self._clock())
@@ -354,6 +354,16 @@ def cuts_a_call(board: Board) -> int:
     cost = COST_OF_EXACTNESS if board.ordering.exact else written
     cost *= board.writes_per_cut * (TIMES_BY_COUNTING if board.definition.dense else 1)
     return max(1, COST_A_CALL // cost)
+
+
+def _cut_off(error: Unavailable, accepted: int) -> Unavailable:
+    """The error of a batch of which so many counted for certain. It is all or nothing only for none."""
+    if accepted and not isinstance(error, OutcomeUnknown):
+        error = OutcomeUnknown(error.detail)
+    if accepted:
+        error.detail += f"; {accepted} submissions before these counted"
+    error.accepted = accepted
+    return error
 
 
 def _settle(waiting: asyncio.Future[Submitted], outcome: Submitted | Exception) -> None:

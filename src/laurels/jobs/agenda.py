@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 # Under a load that never pauses a run ends now and then, so that it can be seen.
 LONGEST_DRAIN_SECONDS: Final = 10.0
+# What frees memory in Valkey is tried again this soon: the trouble may be that there is none left.
+SOON_SECONDS: Final = 4
 
 
 async def drain_journal(context: Context, due: Moment) -> str:  # noqa: ARG001  # whatever has come
@@ -74,7 +76,7 @@ async def tell_of_campuses(context: Context, due: Moment) -> str:  # noqa: ARG00
 
 
 AGENDA: Final = (
-    Job("journal", Every(1), drain_journal),
+    Job("journal", Every(1), drain_journal, longest_backoff=SOON_SECONDS),
     Job("partitions", Every(3600), keep_journal),
     # A window's end is seen within so many seconds; looking costs one query, and the stores nothing more.
     Job("snapshots", Every(10), take_snapshots),
@@ -82,7 +84,7 @@ AGENDA: Final = (
     Job("rolling", Every(600), turn_windows_over),
     # Before a window that is over expires by itself (`boards/board.py`: LINGER).
     Job("retention", Every(600), sweep),
-    Job("discards", Every(10), empty_discarded),
+    Job("discards", Every(10), empty_discarded, longest_backoff=SOON_SECONDS),
     Job("campus_scores", Every(2), rescore_campuses),
     # A campus's day is due at 00:05 there, and corrected within so many seconds.
     Job("campus_days", Every(60), finalize_campuses),

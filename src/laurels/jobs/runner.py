@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from laurels.archive.jobs import JobState, JobStore, TurnLost, Turns
 from laurels.errors import LaurelsError
-from laurels.jobs.schedule import backoff, due
+from laurels.jobs.schedule import LONGEST_BACKOFF_SECONDS, backoff, due
 from laurels.logs import get_logger
 from laurels.moments import SECOND, Moment, datetime_of, moment_of
 
@@ -56,6 +56,8 @@ class Job:
     """Does what is due at that moment, and says in a few words what it did."""
     each: bool = False
     """Whether every moment counts: those that were missed are run too, in order; else the latest for all."""
+    longest_backoff: int = LONGEST_BACKOFF_SECONDS
+    """Seconds between two tries of a run that fails, at most."""
 
 
 class Loop(Protocol):
@@ -176,7 +178,7 @@ class Runner:
         except Exception as error:  # whatever goes wrong in one job harms no other
             detail = error.detail if isinstance(error, LaurelsError) else f"{type(error).__name__}: {error}"
             log.warning("job failed", job=job.name, error=detail, attempt=state.attempts + 1, exc_info=error)
-            retry_at = datetime_of(self._laurels.clock() + backoff(state.attempts + 1))
+            retry_at = datetime_of(self._laurels.clock() + backoff(state.attempts + 1, job.longest_backoff))
             await turn.fail(detail, self._now(), retry_at, time.monotonic() - began)
             return False
         reached = max(moment, _moment(state.last_due) or moment) if job.each else moment

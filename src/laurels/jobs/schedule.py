@@ -102,6 +102,6 @@ def due(rule: Rule, previous: Moment | None, now: Moment, *, each: bool) -> list
     return [latest] if latest > previous or is_set_back else []
 
 
-def backoff(attempts: int) -> Moment:
+def backoff(attempts: int, longest: int = LONGEST_BACKOFF_SECONDS) -> Moment:
     """How long to wait after so many failures in a row; microseconds."""
-    return min(LONGEST_BACKOFF_SECONDS, 2 ** min(attempts, 16)) * SECOND
+    return min(longest, 2 ** min(attempts, 16)) * SECOND

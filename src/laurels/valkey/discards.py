@@ -35,7 +35,7 @@ class Discards:
             self._valkey, keys, [f"{key}|gone:{token}" for key in keys], MANY_ENTRIES, LIFE_SECONDS
         )
         if aside:
-            await self._valkey.command("SADD", REGISTRY, *aside)
+            await functions.list_aside(self._valkey, REGISTRY, aside)
 
     async def retire(self, board: str, generations: tuple[str, ...], kind: str) -> None:
         """The same for the oldest of these generations, once it is about to be dropped anyway."""

@@ -164,6 +164,14 @@ async def retire(valkey: Valkey, keys: Sequence[str], kind: str, many: int, seco
     return await valkey.write("laurels_retire", keys, (kind, many, seconds))
 
 
+async def list_aside(valkey: Valkey, registry: str, names: Sequence[Value]) -> None:
+    await valkey.write("laurels_list_aside", (registry,), names)
+
+
+async def begin_session(valkey: Valkey, key: str, value: bytes, seconds: int) -> None:
+    await valkey.write("laurels_session", (key,), (value, seconds))
+
+
 async def empty(valkey: Valkey, key: str, cursor: str, count: int) -> str:
     """The next cursor; "" when nothing is left."""
     return (await valkey.write("laurels_empty", (key,), (cursor, count))).decode()

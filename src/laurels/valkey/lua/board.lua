@@ -115,7 +115,7 @@ local function fold(keys, args)
   return { 'ok', cursor }
 end
 
-redis.register_function('laurels_adopt', adopt)
+redis.register_function{ function_name = 'laurels_adopt', callback = adopt, flags = { 'allow-oom' } }
 redis.register_function('laurels_register', register)
-redis.register_function('laurels_remove', remove)
+redis.register_function{ function_name = 'laurels_remove', callback = remove, flags = { 'allow-oom' } }
 redis.register_function('laurels_fold', fold)

@@ -1,8 +1,11 @@
--- Large keys go in pieces.
+-- Large keys go in pieces. These functions free memory, so they run when there is none left, too.
 --
 -- laurels_set_aside  KEYS 1…n some, n+1…2n other names for them;  ARGV 1 how many entries are many, 2 seconds
 --   none of them is there any more: one with many entries has its other name, for so long at most
 --   -> these names
+--
+-- laurels_list_aside KEYS 1 the list of what was set aside;  ARGV 1… names
+--   -> how many of them are new there
 --
 -- laurels_empty      KEYS 1 one that was set aside;  ARGV 1 cursor: '0' to begin with, 2 how many entries
 --   takes about so many entries out -> the next cursor; '' when nothing is left
@@ -45,6 +48,10 @@ local function retire(keys, args)
   return set_aside({ keys[2 + (number + 1) % 3], keys[5] }, { args[2], args[3] })
 end
 
+local function list_aside(keys, args)
+  return redis.call('SADD', keys[1], unpack(args))
+end
+
 local function empty(keys, args)
   local key, cursor, count = keys[1], args[1], tonumber(args[2])
   local size, kind = size_of(key)
@@ -71,6 +78,7 @@ local function empty(keys, args)
   return following
 end
 
-redis.register_function('laurels_set_aside', set_aside)
-redis.register_function('laurels_empty', empty)
-redis.register_function('laurels_retire', retire)
+redis.register_function{ function_name = 'laurels_set_aside', callback = set_aside, flags = { 'allow-oom' } }
+redis.register_function{ function_name = 'laurels_list_aside', callback = list_aside, flags = { 'allow-oom' } }
+redis.register_function{ function_name = 'laurels_empty', callback = empty, flags = { 'allow-oom' } }
+redis.register_function{ function_name = 'laurels_retire', callback = retire, flags = { 'allow-oom' } }

@@ -88,7 +88,7 @@ local function exhume(keys, args)
   return redis.call('XDEL', keys[1], args[1])
 end
 
-redis.register_function('laurels_bury', bury)
-redis.register_function('laurels_confirm', confirm)
+redis.register_function{ function_name = 'laurels_bury', callback = bury, flags = { 'allow-oom' } }
+redis.register_function{ function_name = 'laurels_confirm', callback = confirm, flags = { 'allow-oom' } }
 redis.register_function('laurels_exhume', exhume)
-redis.register_function('laurels_lift', lift)
+redis.register_function{ function_name = 'laurels_lift', callback = lift, flags = { 'allow-oom' } }

@@ -19,6 +19,10 @@
 --   'forget'  nothing was done: any request may have the key
 --   'renew'   it goes on for so many seconds
 --   -> 1, or 0 when another one has claimed it since; then nothing is changed
+--
+-- laurels_session   KEYS 1 a session of the console;  ARGV 1 what it stands for, 2 seconds
+--   begins the session, also when Valkey is out of memory: an operator who frees some has to sign in
+--   -> 1
 
 -- A record, and the key that has it.
 local function record_of(keys, first, last, field)
@@ -66,5 +70,11 @@ local function settle(keys, args)
   return 1
 end
 
+local function session(keys, args)
+  redis.call('SET', keys[1], args[1], 'EX', args[2])
+  return 1
+end
+
 redis.register_function('laurels_claim', claim)
-redis.register_function('laurels_settle', settle)
+redis.register_function{ function_name = 'laurels_settle', callback = settle, flags = { 'allow-oom' } }
+redis.register_function{ function_name = 'laurels_session', callback = session, flags = { 'allow-oom' } }

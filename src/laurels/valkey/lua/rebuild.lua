@@ -122,6 +122,6 @@ end
 
 redis.register_function('laurels_fence', fence)
 redis.register_function('laurels_switch', switch)
-redis.register_function('laurels_unfence', unfence)
+redis.register_function{ function_name = 'laurels_unfence', callback = unfence, flags = { 'allow-oom' } }
 redis.register_function('laurels_place', place_entries)
-redis.register_function('laurels_rename', rename)
+redis.register_function{ function_name = 'laurels_rename', callback = rename, flags = { 'allow-oom' } }
