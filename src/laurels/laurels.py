@@ -19,6 +19,7 @@ from laurels.archive.snapshots import SnapshotStore
 from laurels.boards.catalog import Catalog
 from laurels.boards.define import Definer
 from laurels.boards.definition import BoardDefinition, parse_definition
+from laurels.boards.drops import Drops
 from laurels.boards.feeds import Feeds
 from laurels.boards.keys import BoardRef
 from laurels.boards.live import Live, View
@@ -220,11 +221,14 @@ class Laurels(Keeping):
         self._retention = Retention(self.valkey, self._catalog, self.clock)
         self.feeds = Feeds(self.valkey, self._catalog, self._rolling, self.clock, self.settings.durability)
         self.drain = Drain(self.valkey, self.archive, self.store, self.feeds, self.clock)
+        self.drops = Drops(
+            self.valkey, self._catalog, self.store, self._retention, self.drain, self.settings.durability
+        )
         self._definer = Definer(
             self._catalog,
             self.store,
             self._retention,
-            self.drain.finish_board,
+            self.drops,
             cluster=self.valkey.is_cluster,
         )
         self._submitter = Submitter(self.valkey, self._catalog, self._rolling, self.feeds, self.clock)

@@ -90,7 +90,10 @@ async def test_the_same_definition_again_changes_nothing(boards: BoardStore):
 
 async def test_a_board_dropped_and_made_again_has_a_version_that_it_never_had(boards: BoardStore):
     first = await boards.put("acme", "score", PLAIN)
-    assert await boards.delete("acme", "score")
+    assert await boards.drop("acme", "score")
+    with pytest.raises(Conflict, match="is being dropped"):
+        await boards.put("acme", "score", PLAIN)
+    await boards.settle(await boards.retired("acme", "score"))
     again = await boards.put("acme", "score", PLAIN)
     assert again.created
     assert again.version > first.version
@@ -98,8 +101,8 @@ async def test_a_board_dropped_and_made_again_has_a_version_that_it_never_had(bo
 
 async def test_deleting_tells_whether_there_was_a_board(boards: BoardStore):
     await boards.put("acme", "score", PLAIN)
-    assert await boards.delete("acme", "score")
-    assert not await boards.delete("acme", "score")
+    assert await boards.drop("acme", "score")
+    assert not await boards.drop("acme", "score")
     assert await boards.get("acme", "score") is None
 
 
@@ -116,10 +119,33 @@ async def test_an_expected_version_that_passed_is_a_conflict(boards: BoardStore)
 
 
 async def test_of_many_that_create_a_board_at_once_one_does(boards: BoardStore):
-    puts = [boards.put("acme", "score", define(shards=shards)) for shards in range(1, 9)]
+    puts = [boards.put("acme", "score", PLAIN) for _ in range(8)]
     stored = await asyncio.gather(*puts)
     assert sum(board.created for board in stored) == 1
-    assert len({board.version for board in stored}) == 8
+    assert len({board.version for board in stored}) == 1
+
+
+async def test_a_drop_is_recorded_with_its_definition_until_it_is_settled(boards: BoardStore):
+    first = await boards.put("acme", "score", RICH)
+    assert await boards.drop("acme", "score")
+    (retired,) = await boards.retired("acme", "score")
+    assert (retired.board.definition, retired.board.id, retired.whole) == (RICH, first.id, True)
+    assert retired.number > first.version
+    assert await boards.all_retired() == await boards.all_retired(templated=True) == [("acme", "score")]
+    await boards.settle([retired])
+    assert await boards.all_retired() == []
+
+
+async def test_a_board_that_was_cleared_goes_on_with_a_version_above(boards: BoardStore):
+    first = await boards.put("acme", "score", PLAIN)
+    await boards.clear("acme", "score", first.version)
+    (retired,) = await boards.retired("acme", "score")
+    await boards.settle([retired])
+    stored = await boards.get("acme", "score")
+    assert stored is not None
+    assert stored.version > retired.number > first.version
+    with pytest.raises(Conflict):
+        await boards.clear("acme", "score", first.version)
 
 
 async def test_of_many_that_expect_the_same_version_one_succeeds(boards: BoardStore):

@@ -293,11 +293,59 @@ class TestAdopt:
         assert client.hget(board.key("board"), "version") == b"10"
 
 
+class TestRetire:
+    def test_no_version_is_in_force_until_a_later_one_is_adopted(self, client: Client):
+        board = Board(client)
+        assert board.call("laurels_retire", ["board"], VERSION + 1) == 1
+        assert board.call("laurels_adopt", ["board"], VERSION) == VERSION + 1
+        assert board.call("laurels_retire", ["board"], VERSION + 1) == 1, "it was not finished"
+        assert board.call("laurels_retired", ["board"], VERSION + 1, 100) == 1
+        assert 0 < client.ttl(board.key("board")) <= 100
+        assert board.call("laurels_adopt", ["board"], VERSION) == VERSION + 1
+        assert board.call("laurels_adopt", ["board"], VERSION + 2) == VERSION + 2
+        assert client.ttl(board.key("board")) == -1
+
+    def test_it_is_finished_once(self, client: Client):
+        board = Board(client)
+        board.call("laurels_retire", ["board"], VERSION + 1)
+        board.call("laurels_retired", ["board"], VERSION + 1, 100)
+        assert board.call("laurels_retire", ["board"], VERSION + 1) == 0
+        assert board.call("laurels_retired", ["board"], VERSION + 1, 100) == 0
+
+    def test_a_later_version_in_force_stays(self, client: Client):
+        board = Board(client)
+        assert board.call("laurels_retire", ["board"], VERSION - 1) == 0
+        assert client.hget(board.key("board"), "version") == b"7"
+
+    def test_keys_are_set_aside_only_under_its_number(self, client: Client):
+        board = Board(client)
+        client.set(board.key("ids"), 1)
+        names = ["board", "ids", "ids|gone"]
+        board.call("laurels_retire", ["board"], VERSION + 1)
+        other = board.call("laurels_set_aside", names, 10, 10, "dropping", VERSION + 2)
+        assert other == [b"version", b"8"]
+        assert client.exists(board.key("ids"))
+        assert board.call("laurels_set_aside", names, 10, 10, "dropping", VERSION + 1) == [b"ok"]
+        assert not client.exists(board.key("ids"))
+
+
 class TestRegister:
     def register(self, board: Board, seconds: int, *groups: str) -> None:
         board.call(
-            "laurels_register", ["windows", "cuts"], "daily|2025-10-24", 1_761_264_000, seconds, *groups
+            "laurels_register",
+            ["board", "windows", "cuts"],
+            VERSION,
+            "daily|2025-10-24",
+            1_761_264_000,
+            seconds,
+            *groups,
         )
+
+    def test_a_window_of_another_version_is_not(self, client: Client):
+        board = Board(client)
+        board.call("laurels_adopt", ["board"], VERSION + 1)
+        self.register(board, 100)
+        assert board.entries("windows") == []
 
     def test_a_window_is_listed_by_its_start(self, client: Client):
         board = Board(client)

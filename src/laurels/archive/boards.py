@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
@@ -24,6 +24,17 @@ if TYPE_CHECKING:
     from laurels.archive.engine import Archive
 
 log = get_logger("laurels.archive")
+
+
+@dataclass(frozen=True)
+class Retired:
+    """A definition that is no longer in force, and whose keys may still be in Valkey."""
+
+    number: int
+    """From the sequence of versions: above the version that it retires."""
+    board: StoredBoard
+    whole: bool
+    """Whether everything goes; else what the definition that replaced it has no place for."""
 
 
 class BoardStore:
@@ -50,17 +61,60 @@ class BoardStore:
                 raise Conflict(
                     f"{project}/{board} was changed meanwhile; read it again, then repeat the change"
                 )
+            if await _retired(connection, project, board):
+                raise Conflict(f"{project}/{board} is being dropped or changed by another request; try again")
             if stored is None:
                 return replace(await _insert(connection, project, board, definition), created=True)
             if stored.definition == definition:
                 return stored
+            await _retire(connection, stored, whole=False)
             return await _update(connection, project, board, definition)
 
-    async def delete(self, project: str, board: str) -> bool:
-        """Whether there was such a board."""
+    async def drop(self, project: str, board: str) -> bool:
+        """Deletes the definition, and records that its keys are to go; whether there was such a board."""
         async with self._archive.writing() as connection:
-            deleted = await connection.execute(delete(tables.boards).where(_named(project, board)))
-            return deleted.rowcount > 0
+            await take_turn(connection, f"board:{project}/{board}")
+            stored = await _read(connection, project, board)
+            if stored is None:
+                return False
+            await _retire(connection, stored, whole=True)
+            await connection.execute(delete(tables.boards).where(_named(project, board)))
+            return True
+
+    async def clear(self, project: str, board: str, version: int) -> None:
+        """Records that the keys of a board that stays are to go; `Conflict` if it has another version."""
+        async with self._archive.writing() as connection:
+            await take_turn(connection, f"board:{project}/{board}")
+            stored = await _read(connection, project, board)
+            if stored is None or stored.version != version:
+                raise Conflict(f"{project}/{board} was changed meanwhile; read it again")
+            await _retire(connection, stored, whole=True)
+
+    async def retired(self, project: str, board: str) -> list[Retired]:
+        """The definitions of this name that are not done with, oldest first."""
+        async with self._archive.reading() as connection:
+            return await _retired(connection, project, board)
+
+    async def all_retired(self, *, templated: bool = False) -> list[tuple[str, str]]:
+        """Project and board of every definition that is not done with; or of those that name their keys."""
+        retired = tables.retired_definitions
+        names = select(retired.c.project, retired.c.board).distinct().order_by(*retired.c["project", "board"])
+        if templated:
+            names = names.where(retired.c.definition.has_key("keys"))
+        async with self._archive.reading() as connection:
+            return [(row.project, row.board) for row in await connection.execute(names)]
+
+    async def settle(self, done: Collection[Retired]) -> None:
+        """Nothing is left of these. A board whose keys were cleared goes on with a version above them."""
+        retired, boards = tables.retired_definitions, tables.boards
+        async with self._archive.writing() as connection:
+            for each in done:
+                await connection.execute(delete(retired).where(retired.c.number == each.number))
+                if each.whole:
+                    cleared = and_(boards.c.id == each.board.id, boards.c.version < each.number)
+                    await connection.execute(
+                        update(boards).where(cleared).values(version=tables.board_version.next_value())
+                    )
 
     async def versions(self) -> dict[int, int]:
         """The version of every board, by its id."""
@@ -116,6 +170,30 @@ async def _read(connection: AsyncConnection, project: str, board: str) -> Stored
     return None if row is None else _stored(row)
 
 
+async def _retire(connection: AsyncConnection, stored: StoredBoard, *, whole: bool) -> None:
+    values = {
+        "number": tables.board_version.next_value(),
+        "project": stored.project,
+        "board": stored.board,
+        "id": stored.id,
+        "version": stored.version,
+        "definition": _stored_definition(stored.definition),
+        "whole": whole,
+    }
+    await connection.execute(insert(tables.retired_definitions).values(values))
+
+
+async def _retired(connection: AsyncConnection, project: str, board: str) -> list[Retired]:
+    retired = tables.retired_definitions
+    chosen = select(retired).where(retired.c.project == project, retired.c.board == board)
+    found: list[Retired] = []
+    for row in (await connection.execute(chosen.order_by(retired.c.number))).mappings():
+        told = {name: row[name] for name in ("project", "board", "id", "version", "definition")}
+        stored = _stored({**told, "created_at": row["retired_at"], "updated_at": row["retired_at"]})
+        found.append(Retired(row["number"], stored, row["whole"]))
+    return found
+
+
 async def _insert(
     connection: AsyncConnection, project: str, board: str, definition: BoardDefinition
 ) -> StoredBoard:
@@ -150,7 +228,7 @@ def _stored_definition(definition: BoardDefinition) -> dict[str, Any]:
     return definition.model_dump(mode="json", exclude_defaults=True)
 
 
-def _stored(row: RowMapping) -> StoredBoard:
+def _stored(row: RowMapping | dict[str, Any]) -> StoredBoard:
     try:
         definition = BoardDefinition.model_validate(row["definition"])
     except ValidationError as error:

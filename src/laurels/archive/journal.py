@@ -158,10 +158,21 @@ class JournalStore:
             .order_by(journal_cursors.c.board_id, journal_cursors.c.stream)
             .with_for_update(skip_locked=True)
         )
+        rows = (await connection.execute(leased)).all()
+        # Asked once the cursors are ours: a stream whose board was dropped may be another board's by now.
+        there = select(boards.c.id).where(boards.c.id.in_({row.board_id for row in rows}))
+        known = set((await connection.execute(there)).scalars())
         return {
             by_identity[row.board_id, row.stream]: Cursor(StreamId(row.milliseconds, row.seq), row.attempts)
-            for row in await connection.execute(leased)
+            for row in rows
+            if row.board_id in known
         }
+
+    async def wait_for_drains(self, board_id: int) -> None:
+        """Returns when no drain works on the board's streams; of a dropped board, none will again."""
+        held = select(journal_cursors.c.stream).where(journal_cursors.c.board_id == board_id)
+        async with self._archive.writing() as connection:
+            await connection.execute(held.with_for_update())
 
     async def begin(self, streams: Collection[Stream]) -> None:
         """Each of these streams has a cursor."""

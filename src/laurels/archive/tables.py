@@ -53,6 +53,22 @@ boards = Table(
     Column("updated_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
 )
 
+# Definitions that are no longer in force, and whose keys may still be in Valkey: a row is written by the
+# transaction that retires the definition, and goes when the keys are gone.
+retired_definitions = Table(
+    "retired_definitions",
+    metadata,
+    # From the sequence of versions: after the retired version, before the next one.
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("project", Text, nullable=False),
+    Column("board", Text, nullable=False),
+    Column("id", BigInteger, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("definition", JSONB, nullable=False),
+    Column("whole", Boolean, nullable=False, comment="everything goes, not only what is left over"),
+    Column("retired_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+)
+
 api_keys = Table(
     "api_keys",
     metadata,

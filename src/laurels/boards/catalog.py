@@ -125,7 +125,9 @@ class Catalog:
         self._with_metadata.add(board)
 
     async def register(self, board: Board, shard: int, targets: Iterable[Target], now: Moment) -> None:
-        """Makes sure that these windows are listed before they are written; asks Valkey once a window."""
+        """Makes sure that these windows are listed before they are written; asks Valkey once a window.
+        Raises `DefinitionChanged`.
+        """
         registered = self._registered.setdefault(board, set())
         if len(registered) > MOST_REMEMBERED:
             registered.clear()
@@ -135,6 +137,7 @@ class Catalog:
             if entry in registered:
                 continue
             keys = (
+                board.keys.of_board(shard, "board"),
                 board.keys.of_board(shard, "windows"),
                 board.keys.of_board(shard, f"cuts:{address.token}"),
             )
@@ -145,5 +148,5 @@ class Catalog:
                 seconds=target.seconds_to_live(now),
                 cut=str(address.cut),
             )
-            await functions.register(self._valkey, keys, registration)
+            await functions.register(self._valkey, keys, board.version, registration)
             registered.add(entry)

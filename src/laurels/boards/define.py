@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+import structlog
 
 from laurels.boards.board import Board
 from laurels.boards.definition import BoardDefinition
 from laurels.boards.keys import BoardRef, KeySpace
 from laurels.boards.preview import Preview, preview_windows
 from laurels.boards.templates import KeyShape
-from laurels.errors import Conflict, InvalidInput, NotFound
+from laurels.errors import Conflict, InvalidInput, NotFound, OutcomeUnknown, Unavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from laurels.archive.boards import BoardStore
     from laurels.boards.catalog import Catalog
     from laurels.boards.definition import StoredBoard, Window
+    from laurels.boards.drops import Drops
     from laurels.boards.retention import Retention
     from laurels.moments import Moment
+
+# How long a request waits for Valkey to free what was dropped.
+FINISH_SECONDS: Final = 10.0
+
+log = structlog.get_logger("laurels.boards")
 
 # What decides how entries are stored or what they mean; it cannot change under them.
 FIXED = ("score", "ties", "aggregate", "order", "shards", "keys", "timezone_by")
@@ -32,14 +39,14 @@ class Definer:
         catalog: Catalog,
         store: BoardStore,
         retention: Retention,
-        archive_journal: Callable[[StoredBoard], Awaitable[None]],
+        drops: Drops,
         *,
         cluster: bool,
     ) -> None:
         self._catalog = catalog
         self._store = store
         self._retention = retention
-        self._archive_journal = archive_journal
+        self._drops = drops
         self._cluster = cluster
 
     async def define(
@@ -52,6 +59,9 @@ class Definer:
         KeySpace(ref, definition, cluster=self._cluster)
         await self._check_feeds(ref, definition)
         await self._check_keys(ref, definition)
+        if definition.keys:  # a dropped board may have had the same
+            await self._drops.finish_all(templated=True)
+        await self._drops.finish(ref)
         before = await self._store.get(ref.project, ref.board)
         if before and only_new:
             raise Conflict(f"there is a board {ref} already")
@@ -59,19 +69,38 @@ class Definer:
         if old:
             await self._check_change(old, Board(ref, definition, old.version, cluster=self._cluster))
         if before and old and old.keys.shards != definition.shards:
-            await self._archive_journal(before)
-            await self._retention.drop(old)
+            before = await self._clear(before)
         stored = await self._store.put(
             ref.project, ref.board, definition, expected_version=before.version if before else 0
         )
         self._catalog.forget(ref)
         board = self._catalog.compile(stored)
-        await self._catalog.adopt(board)
-        if before and not definition.archive.journal:
-            await self._archive_journal(before)
-        if old:
-            await self._follow(old, board)
+        try:
+            await self._catalog.adopt(board)
+        except Unavailable as error:
+            raise OutcomeUnknown(
+                f"the definition of {ref} is stored, and counts once Valkey answers ({error.detail})"
+            ) from error
+        await self._finish(ref)
         return stored
+
+    async def _clear(self, before: StoredBoard) -> StoredBoard:
+        """Takes away what the board has in its shards; it holds no entries. As it is stored then."""
+        ref = BoardRef(before.project, before.board)
+        await self._store.clear(*ref, before.version)
+        is_cleared = await self._drops.finish(ref)
+        after = await self._store.get(*ref)
+        if not is_cleared or after is None:
+            raise Conflict(f"{ref} took scores meanwhile, so shards cannot change; drop it first")
+        return after
+
+    async def _finish(self, ref: BoardRef) -> None:
+        """What was asked is decided. What it leaves in Valkey goes at once, or by the job `drops`."""
+        try:
+            async with asyncio.timeout(FINISH_SECONDS):
+                await self._drops.finish(ref)
+        except (Unavailable, TimeoutError) as error:
+            log.warning("what the board left in Valkey goes later", board=str(ref), error=str(error))
 
     async def preview(self, ref: BoardRef, definition: BoardDefinition, now: Moment) -> Preview:
         """What `define` would do; nothing is changed. Raises as it does, but for what entries forbid."""
@@ -99,15 +128,18 @@ class Definer:
         )
 
     async def drop(self, ref: BoardRef) -> None:
-        """Drops the board with everything that it holds; raises `NotFound`, or `Conflict` while it is fed."""
+        """Drops the board with everything that it holds; raises `NotFound`, or `Conflict` while it is fed.
+
+        Dropped is dropped, though its memory in Valkey may be freed later.
+        """
         stored = await self._store.get(ref.project, ref.board)
         feeder = await self._feeder(ref)
         if stored and feeder:
             raise Conflict(f"{feeder} feeds {ref}; take it out of the feeds of {feeder} first")
-        if stored is None or not await self._store.delete(ref.project, ref.board):
+        if stored is None or not await self._store.drop(ref.project, ref.board):
             raise NotFound(f"there is no board {ref}")
         self._catalog.forget(ref)
-        await self._retention.drop(self._catalog.compile(stored))
+        await self._finish(ref)
 
     async def _check_feeds(self, ref: BoardRef, definition: BoardDefinition) -> None:
         """Fed boards exist, and no submission would come back to where it started or go on from there."""
@@ -177,12 +209,6 @@ class Definer:
                 f"{old.ref} holds entries that the window {reshaped[0]!r} would have to be computed from; "
                 "define a new board with it, or drop this one first"
             )
-
-    async def _follow(self, old: Board, new: Board) -> None:
-        """Drops what was taken out, and lets the windows live as long as they now should."""
-        await self._retention.drop_lost(old, new)
-        await self._retention.reset_expiry(new)
-        await self._retention.forget(new)
 
 
 def _system(definition: BoardDefinition) -> str | None:

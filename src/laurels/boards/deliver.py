@@ -126,8 +126,8 @@ class Courier:
     async def _send(self, call: Call, parcel: Parcel, message: Message, outcome: Outcome) -> None:
         durability = "fast" if call.is_confirmed_later else call.durability
         while True:
-            await self._catalog.register(parcel.board, parcel.shard, message.targets, parcel.now)
             try:
+                await self._catalog.register(parcel.board, parcel.shard, message.targets, parcel.now)
                 reply = await functions.submit(
                     self._valkey, message.keys, message.header, message.rest, durability
                 )

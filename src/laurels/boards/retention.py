@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Final
 from laurels.boards.answers import WindowInfo
 from laurels.boards.board import CLOCK_SKEW, Address, Target
 from laurels.boards.journal import remove_entry
-from laurels.boards.keys import parse_cut
+from laurels.boards.keys import WHOLE, parse_cut
 from laurels.boards.submission import check_member
 from laurels.errors import InvalidInput
 from laurels.valkey import functions
 from laurels.valkey.discards import Discards
 from laurels.valkey.functions import DefinitionChanged
-from laurels.valkey.messages import RemoveHeader, shape_of
+from laurels.valkey.messages import Guard, RemoveHeader, shape_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable
+    from collections.abc import AsyncIterator
 
     from laurels.boards.board import Board, Pane
     from laurels.boards.catalog import Catalog
@@ -106,37 +106,43 @@ class Retention:
                     return True
         return False
 
-    async def drop(self, board: Board, labels: Iterable[str] | None = None) -> None:
-        """Drops the windows of these labels; without labels, everything that the board has."""
-        wanted = None if labels is None else set(labels)
-        for shard in range(board.keys.shards):
-            if wanted is None:
-                await self._valkey.command("UNLINK", board.keys.of_board(shard, "board"))
-            async for address in self.addresses(board, shard):
-                if wanted is None or address.label in wanted:
-                    await self._discard(board, shard, address)
-            for token in await self._tokens(board, shard):
-                if wanted is None or token.split("|")[0] in wanted:
-                    await self._unlist(board, shard, token)
-            if wanted is None:
-                await self._discard_board(board, shard)
+    async def take(self, board: Board, shard: int, guard: Guard) -> None:
+        """Takes everything away that a shard of the board has, but for the board's own hash. May be stopped
+        anywhere and begun again: the lists of windows and groups go last.
+        """
+        now = self._clock()
+        current = [
+            Address(pane.label, pane.calendar.at(now).text, WHOLE)
+            for pane in board.panes(board.definition.timezone)
+        ]
+        for address in current:  # also where Valkey lost the list
+            await self._discard(board, shard, address, guard)
+        async for address in self.addresses(board, shard):
+            await self._discard(board, shard, address, guard)
+        for token in await self._tokens(board, shard):
+            await self._unlist(board, shard, token, guard)
+        await self._discard_board(board, shard, guard)
 
     async def drop_lost(self, old: Board, new: Board) -> None:
-        """Drops what the new definition has no place for: windows, groups, hours that its clock does not
-        show, and dense ranks.
+        """Drops what the new definition, which is in force, has no place for: windows, groups, hours that its
+        clock does not show, and dense ranks.
         """
+        labels = {pane.label for pane in new.panes(new.definition.timezone)}
+        gone = {window.label for window in old.definition.windows if window.label not in labels}
+        if old.keys.shards != new.keys.shards:  # all that the old ones had is gone
+            return
         for shard in range(old.keys.shards):
+            guard = _in_force(new, shard)
             async for address in self.addresses(old, shard):
                 key, cuts = old.window_key(shard, address), old.keys.of_board(shard, f"cuts:{address.token}")
                 if target_at(new, address) is None:
-                    await self._discard(old, shard, address)
+                    await self._discard(old, shard, address, guard)
                     await self._valkey.command("SREM", cuts, str(address.cut))
                 elif not new.definition.dense:
-                    await self._discards.discard(f"{key}|scores", f"{key}|counts")
-        labels = {pane.label for pane in new.panes(new.definition.timezone)}
-        gone = [window.label for window in old.definition.windows if window.label not in labels]
-        if gone:
-            await self.drop(old, gone)
+                    await self._discards.discard(f"{key}|scores", f"{key}|counts", guard=guard)
+            for token in await self._tokens(old, shard):
+                if token.partition("|")[0] in gone:
+                    await self._unlist(old, shard, token, guard)
 
     async def reset_expiry(self, board: Board) -> None:
         """Gives every window the life that the definition now says."""
@@ -171,15 +177,16 @@ class Retention:
         """Takes away what nobody can ask for any more: windows, and ids that are about to be forgotten."""
         now = self._clock() - CLOCK_SKEW  # another's clock may be behind, and it may still ask
         for shard in range(board.keys.shards):
+            guard = _in_force(board, shard)
             for token in await self._tokens(board, shard):
                 over = [_is_past(pane.held_until(slot), now) for pane, slot in _named(board, token)]
                 if any(over):
                     await self._discard_over(board, shard, token, now)
                 if all(over):
-                    await self._unlist(board, shard, token)
+                    await self._unlist(board, shard, token, guard)
             for kind in ("ids", "once"):
                 key, generations = board.keys.of_board(shard, "board"), board.keys.generations(shard, kind)
-                await self._discards.retire(key, generations, kind)
+                await self._discards.retire_generation(key, generations, kind)
 
     async def empty_discarded(self) -> int:
         """Empties large keys that were taken away; how many."""
@@ -219,24 +226,24 @@ class Retention:
         async for address in self._addresses_of(board, shard, token):
             target = target_at(board, address)
             if target and target.pane.linger and _is_past(target.pane.held_until(target.slot), now):
-                await self._discard(board, shard, address)
+                await self._discard(board, shard, address, _in_force(board, shard))
 
-    async def _discard(self, board: Board, shard: int, address: Address) -> None:
+    async def _discard(self, board: Board, shard: int, address: Address, guard: Guard) -> None:
         key = board.window_key(shard, address)
-        await self._discards.discard(*(f"{key}{part}" for part in PARTS))
+        await self._discards.discard(*(f"{key}{part}" for part in PARTS), guard=guard)
 
-    async def _unlist(self, board: Board, shard: int, token: str) -> None:
+    async def _unlist(self, board: Board, shard: int, token: str, guard: Guard) -> None:
         """Takes a window off the list of windows, with what is told of it there."""
         names = (f"cuts:{token}", *(f"built:{token}:{zone}" for zone in board.zones))
-        await self._discards.discard(*(board.keys.of_board(shard, name) for name in names))
+        await self._discards.discard(*(board.keys.of_board(shard, name) for name in names), guard=guard)
         await self._valkey.command("ZREM", board.keys.of_board(shard, "windows"), token)
 
-    async def _discard_board(self, board: Board, shard: int) -> None:
+    async def _discard_board(self, board: Board, shard: int, guard: Guard) -> None:
         names = ("windows", "journal", "dead", "ratings", "index", "fed")
         keys = [board.keys.of_board(shard, name) for name in names]
         for name in ("ids", "calls", "once"):
             keys += board.keys.generations(shard, name)
-        await self._discards.discard(*keys)
+        await self._discards.discard(*keys, guard=guard)
 
     async def _entries(self, board: Board, address: Address) -> int:
         counts = await asyncio.gather(
@@ -305,6 +312,11 @@ def target_at(board: Board, address: Address) -> Target | None:
             except InvalidInput:
                 return None
     return None
+
+
+def _in_force(board: Board, shard: int) -> Guard:
+    """What goes only while this definition is in force."""
+    return Guard(board.keys.of_board(shard, "board"), "version", board.version)
 
 
 def _is_past(until: Moment | None, now: Moment) -> bool:

@@ -138,6 +138,10 @@ class Drain:
         """The same for a board as it was defined, before or after that changes."""
         await self._finish(self.journals.streams_of(stored))
 
+    async def wait_for_drains(self, board_id: int) -> None:
+        """Returns when no drain reads the streams of this board; none begins to, once it was dropped."""
+        await self.store.wait_for_drains(board_id)
+
     async def _finish(self, streams: list[Stream]) -> None:
         marks = await self.journals.newest(streams)
         while True:

@@ -364,7 +364,13 @@ class _Work:
     async def _register(self, shard: _Shard) -> None:
         """Lists the windows before they are there, as submissions do."""
         targets = list(shard.replay.written.values())
-        await self._tools.catalog.register(self._board, shard.number, targets, self._now)
+        try:
+            await self._tools.catalog.register(self._board, shard.number, targets, self._now)
+        except DefinitionChanged as changed:
+            if changed.known is not None:
+                raise
+            await self._tools.catalog.adopt(self._board)  # this shard alone had lost its memory
+            await self._tools.catalog.register(self._board, shard.number, targets, self._now)
 
     async def _live_addresses(self, shard: _Shard) -> list[Address]:
         found = [each async for each in self._tools.retention.addresses(self._board, shard.number)]

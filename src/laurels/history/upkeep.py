@@ -54,7 +54,7 @@ class Upkeep:
                 ref = BoardRef(stored.project, stored.board)
                 try:
                     await self.retention.sweep(await self.catalog.in_force(ref))
-                except NotFound:
+                except (NotFound, DefinitionChanged):
                     continue
                 boards += 1
             await tell(f"{boards} boards")

@@ -193,8 +193,8 @@ class Applier:
         while True:
             placer = Placer(self.valkey, board, self.index)
             targets = placer.targets(changes, now)
-            await self.catalog.register(board, 0, targets, now)
             try:
+                await self.catalog.register(board, 0, targets, now)
                 return await placer.place(targets, now, step)
             except DefinitionChanged as changed:
                 board = await self.catalog.refresh(self.ref, changed.known)

@@ -53,6 +53,10 @@ async def empty_discarded(context: Context, due: Moment) -> str:  # noqa: ARG001
     return f"{await context.laurels.upkeep.empty_discarded()} large keys emptied"
 
 
+async def finish_drops(context: Context, due: Moment) -> str:  # noqa: ARG001  # whatever was interrupted
+    return f"{await context.laurels.drops.finish_all()} boards taken away or cleared up"
+
+
 async def accrue(laurels: Laurels) -> None:
     await laurels.activity.accrual.run()
 
@@ -85,6 +89,8 @@ AGENDA: Final = (
     # Before a window that is over expires by itself (`boards/board.py`: LINGER).
     Job("retention", Every(600), sweep),
     Job("discards", Every(10), empty_discarded, longest_backoff=SOON_SECONDS),
+    # What a drop or an edit left behind that was interrupted.
+    Job("drops", Every(5), finish_drops, longest_backoff=SOON_SECONDS),
     Job("campus_scores", Every(2), rescore_campuses),
     # A campus's day is due at 00:05 there, and corrected within so many seconds.
     Job("campus_days", Every(60), finalize_campuses),

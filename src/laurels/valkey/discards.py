@@ -14,6 +14,7 @@ import secrets
 from typing import TYPE_CHECKING, Final
 
 from laurels.valkey import functions
+from laurels.valkey.messages import Guard
 
 if TYPE_CHECKING:
     from laurels.valkey.client import Valkey
@@ -28,21 +29,23 @@ class Discards:
     def __init__(self, valkey: Valkey) -> None:
         self._valkey = valkey
 
-    async def discard(self, *keys: str) -> None:
-        """Nobody finds these keys any more; all of them lie in one slot."""
+    async def discard(self, *keys: str, guard: Guard | None = None) -> None:
+        """Nobody finds these keys any more; all of them lie in one slot. Raises `DefinitionChanged`, and
+        nothing is done, when the guard does not hold.
+        """
         token = secrets.token_hex(4)
-        aside = await functions.set_aside(
-            self._valkey, keys, [f"{key}|gone:{token}" for key in keys], MANY_ENTRIES, LIFE_SECONDS
-        )
+        named = {key: f"{key}|gone:{token}" for key in keys}
+        guard = guard or Guard(keys[0])
+        aside = await functions.set_aside(self._valkey, named, MANY_ENTRIES, LIFE_SECONDS, guard)
         if aside:
             await functions.list_aside(self._valkey, REGISTRY, aside)
 
-    async def retire(self, board: str, generations: tuple[str, ...], kind: str) -> None:
+    async def retire_generation(self, board: str, generations: tuple[str, ...], kind: str) -> None:
         """The same for the oldest of these generations, once it is about to be dropped anyway."""
         keys = (board, *generations, f"{generations[0]}|gone:{secrets.token_hex(4)}")
-        aside = await functions.retire(self._valkey, keys, kind, MANY_ENTRIES, LIFE_SECONDS)
+        aside = await functions.retire_generation(self._valkey, keys, kind, MANY_ENTRIES, LIFE_SECONDS)
         if aside:
-            await self._valkey.command("SADD", REGISTRY, *aside)
+            await functions.list_aside(self._valkey, REGISTRY, aside)
 
     async def empty(self) -> int:
         """Empties what was set aside; how many keys that were."""

@@ -31,10 +31,10 @@ from laurels.valkey.messages import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from laurels.valkey.client import Reply, Valkey, Value
-    from laurels.valkey.messages import Durability, Settlement, Wanted
+    from laurels.valkey.messages import Durability, Guard, Settlement, Wanted
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -107,9 +107,23 @@ async def adopt(valkey: Valkey, keys: Sequence[str], version: int) -> int:
     return int(await valkey.write("laurels_adopt", keys, (version,)))
 
 
-async def register(valkey: Valkey, keys: tuple[str, str], registration: Registration) -> None:
+async def retire(valkey: Valkey, board_key: str, number: int) -> bool:
+    """Whether the board's keys are still to be taken away under this number."""
+    return bool(await valkey.write("laurels_retire", (board_key,), (number,)))
+
+
+async def retired(valkey: Valkey, board_key: str, number: int, seconds: int) -> None:
+    await valkey.write("laurels_retired", (board_key,), (number, seconds))
+
+
+async def register(
+    valkey: Valkey, keys: tuple[str, str, str], version: int, registration: Registration
+) -> None:
     *named, cut = registration
-    await valkey.write("laurels_register", keys, (*named, cut) if cut else named)
+    words = (version, *named, cut) if cut else (version, *named)
+    status, *answer = await valkey.write("laurels_register", keys, words)
+    if status == b"version":
+        raise DefinitionChanged(_version(answer[0]))
 
 
 async def remove(
@@ -153,15 +167,22 @@ async def fold(valkey: Valkey, keys: Sequence[str], header: FoldHeader) -> str:
 
 
 async def set_aside(
-    valkey: Valkey, keys: Sequence[str], names: Sequence[str], many: int, seconds: int
+    valkey: Valkey, keys: Mapping[str, str], many: int, seconds: int, guard: Guard
 ) -> list[bytes]:
-    """Those of the names that now have a key's entries."""
-    return await valkey.write("laurels_set_aside", (*keys, *names), (many, seconds))
+    """`keys`: other names by key; those of the names that now have a key's entries."""
+    board_key, *expected = guard
+    words = (many, seconds, *expected)
+    answer = await valkey.write("laurels_set_aside", (board_key, *keys, *keys.values()), words)
+    if answer[0] == b"version":
+        raise DefinitionChanged(_version(answer[1]))
+    return answer[1:]
 
 
-async def retire(valkey: Valkey, keys: Sequence[str], kind: str, many: int, seconds: int) -> list[bytes]:
+async def retire_generation(
+    valkey: Valkey, keys: Sequence[str], kind: str, many: int, seconds: int
+) -> list[bytes]:
     """Sets the oldest generation aside when it is about to be dropped; its other name, if it has one now."""
-    return await valkey.write("laurels_retire", keys, (kind, many, seconds))
+    return (await valkey.write("laurels_retire_generation", keys, (kind, many, seconds)))[1:]
 
 
 async def list_aside(valkey: Valkey, registry: str, names: Sequence[Value]) -> None:

@@ -100,6 +100,14 @@ class SubmitReply:
     reports: list[Report]
 
 
+class Guard(NamedTuple):
+    """Keys of a board are taken away only while this field of it has this value."""
+
+    board_key: str
+    field: str = ""
+    value: int | str = ""
+
+
 class Registration(NamedTuple):
     """A window to be listed: its name, its start and its time to live in seconds, and its group if any."""
 

@@ -6,8 +6,18 @@
 --   makes Valkey know the board's version, unless it knows a later one; and once takes those buckets over
 --   -> the version it knows now
 --
--- laurels_register   KEYS 1 windows (zset of 'label|slot' by start), 2 cuts (set of the groups in a window);
---                    ARGV 1 'label|slot', 2 start in seconds, 3 seconds to live or 0, 4… groups
+-- laurels_retire     KEYS 1 board;  ARGV 1 number, above every version that the board had
+--   no version is in force any more, and no fence; the board's keys may be taken away under this number
+--   -> 1; or 0 when that was finished before, or a later version is in force
+--
+-- laurels_retired    KEYS 1 board;  ARGV 1 number, 2 seconds
+--   its keys are gone. The number stays so long, so that nobody puts an earlier version in force again.
+--   -> 1; or 0 when they are not taken away under this number
+--
+-- laurels_register   KEYS 1 board, 2 windows (zset of 'label|slot' by start), 3 cuts (set of the groups in a
+--                    window);  ARGV 1 version, 2 'label|slot', 3 start in seconds, 4 seconds to live or 0,
+--                    5… groups
+--   -> {'version', current} as laurels_submit, or {'ok'}
 --
 -- laurels_remove     KEYS 1 board, 2 journal, 3… windows, after the ratings where the board has some;
 --                    ARGV 1 header {shape, version, journal, durable} as laurels_submit, and rated: 1 where
@@ -41,21 +51,41 @@ local function adopt(keys, args)
   if known then take_over(keys) end
   if known and known >= version then return known end
   redis.call('HSET', keys[1], 'version', args[1])
+  redis.call('PERSIST', keys[1])
   return version
 end
 
+local function retire(keys, args)
+  local known, dropping = unpack(redis.call('HMGET', keys[1], 'version', 'dropping'))
+  known = tonumber(known)
+  local number = tonumber(args[1])
+  if known and (known > number or (known == number and not dropping)) then return 0 end
+  redis.call('UNLINK', keys[1])
+  redis.call('HSET', keys[1], 'version', args[1], 'dropping', args[1])
+  return 1
+end
+
+local function retired(keys, args)
+  if redis.call('HGET', keys[1], 'dropping') ~= args[1] then return 0 end
+  redis.call('HDEL', keys[1], 'dropping')
+  redis.call('EXPIRE', keys[1], args[2])
+  return 1
+end
+
 local function register(keys, args)
-  redis.call('ZADD', keys[1], args[2], args[1])
-  local seconds = tonumber(args[3])
-  if #args > 3 then
-    redis.call('SADD', keys[2], unpack(args, 4))
+  local version = redis.call('HGET', keys[1], 'version')
+  if version ~= args[1] then return { 'version', version or '' } end
+  redis.call('ZADD', keys[2], args[3], args[2])
+  local seconds = tonumber(args[4])
+  if #args > 4 then
+    redis.call('SADD', keys[3], unpack(args, 5))
     if seconds > 0 then
       -- Groups of other timezones end at other times: the list stays as long as the last of them.
-      redis.call('EXPIRE', keys[2], seconds, 'NX')
-      redis.call('EXPIRE', keys[2], seconds, 'GT')
+      redis.call('EXPIRE', keys[3], seconds, 'NX')
+      redis.call('EXPIRE', keys[3], seconds, 'GT')
     end
   end
-  return 1
+  return { 'ok' }
 end
 
 local function remove(keys, args)
@@ -116,6 +146,8 @@ local function fold(keys, args)
 end
 
 redis.register_function{ function_name = 'laurels_adopt', callback = adopt, flags = { 'allow-oom' } }
+redis.register_function{ function_name = 'laurels_retire', callback = retire, flags = { 'allow-oom' } }
+redis.register_function{ function_name = 'laurels_retired', callback = retired, flags = { 'allow-oom' } }
 redis.register_function('laurels_register', register)
 redis.register_function{ function_name = 'laurels_remove', callback = remove, flags = { 'allow-oom' } }
 redis.register_function('laurels_fold', fold)

@@ -1,8 +1,9 @@
 -- Large keys go in pieces. These functions free memory, so they run when there is none left, too.
 --
--- laurels_set_aside  KEYS 1…n some, n+1…2n other names for them;  ARGV 1 how many entries are many, 2 seconds
+-- laurels_set_aside  KEYS 1 board, then n keys, then n other names for them;  ARGV 1 how many entries are many,
+--                    2 seconds, 3 a field of the board, 4 what it must have; or '' and ''
 --   none of them is there any more: one with many entries has its other name, for so long at most
---   -> these names
+--   -> {'ok', these names…}, or {'version', current} when the field has something else: nothing was done
 --
 -- laurels_list_aside KEYS 1 the list of what was set aside;  ARGV 1… names
 --   -> how many of them are new there
@@ -10,8 +11,8 @@
 -- laurels_empty      KEYS 1 one that was set aside;  ARGV 1 cursor: '0' to begin with, 2 how many entries
 --   takes about so many entries out -> the next cursor; '' when nothing is left
 --
--- laurels_retire     KEYS 1 board, 2…4 generations (see memory.lua), 5 another name;  ARGV 1 ids or once, 2 and 3
---                    as 1 and 2 of laurels_set_aside
+-- laurels_retire_generation   KEYS 1 board, 2…4 generations (see memory.lua), 5 another name;  ARGV 1 ids or
+--                    once, 2 and 3 as 1 and 2 of laurels_set_aside
 --   sets the oldest generation aside half an hour before it would be dropped, so that no call frees a large key
 --   -> as laurels_set_aside
 
@@ -26,8 +27,11 @@ local function size_of(key)
 end
 
 local function set_aside(keys, args)
-  local aside, half = {}, #keys / 2
-  for i = 1, half do
+  if args[3] ~= '' and redis.call('HGET', keys[1], args[3]) ~= args[4] then
+    return { 'version', redis.call('HGET', keys[1], 'version') or '' }
+  end
+  local aside, half = { 'ok' }, (#keys - 1) / 2
+  for i = 2, half + 1 do
     if size_of(keys[i]) < tonumber(args[1]) then
       redis.call('UNLINK', keys[i])
     else
@@ -42,10 +46,10 @@ end
 
 local EARLY = 1800
 
-local function retire(keys, args)
+local function retire_generation(keys, args)
   local number, began = read_generation(redis.call('HGET', keys[1], args[1]))
-  if not number or seconds_now() - began < PERIODS[args[1]] - EARLY then return {} end
-  return set_aside({ keys[2 + (number + 1) % 3], keys[5] }, { args[2], args[3] })
+  if not number or seconds_now() - began < PERIODS[args[1]] - EARLY then return { 'ok' } end
+  return set_aside({ keys[1], keys[2 + (number + 1) % 3], keys[5] }, { args[2], args[3], '', '' })
 end
 
 local function list_aside(keys, args)
@@ -81,4 +85,6 @@ end
 redis.register_function{ function_name = 'laurels_set_aside', callback = set_aside, flags = { 'allow-oom' } }
 redis.register_function{ function_name = 'laurels_list_aside', callback = list_aside, flags = { 'allow-oom' } }
 redis.register_function{ function_name = 'laurels_empty', callback = empty, flags = { 'allow-oom' } }
-redis.register_function{ function_name = 'laurels_retire', callback = retire, flags = { 'allow-oom' } }
+redis.register_function{
+  function_name = 'laurels_retire_generation', callback = retire_generation, flags = { 'allow-oom' },
+}
