@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-import structlog
-
 from laurels.boards.board import Board
 from laurels.boards.definition import BoardDefinition
 from laurels.boards.keys import BoardRef, KeySpace
 from laurels.boards.preview import Preview, preview_windows
 from laurels.boards.templates import KeyShape
 from laurels.errors import Conflict, InvalidInput, NotFound, OutcomeUnknown, Unavailable
+from laurels.logs import get_logger
 
 if TYPE_CHECKING:
     from laurels.archive.boards import BoardStore
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 # How long a request waits for Valkey to free what was dropped.
 FINISH_SECONDS: Final = 10.0
 
-log = structlog.get_logger("laurels.boards")
+log = get_logger("laurels.boards")
 
 # What decides how entries are stored or what they mean; it cannot change under them.
 FIXED = ("score", "ties", "aggregate", "order", "shards", "keys", "timezone_by")

@@ -16,10 +16,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
-import structlog
-
 from laurels.boards.keys import BoardRef
 from laurels.errors import LaurelsError
+from laurels.logs import get_logger
 from laurels.valkey import functions
 from laurels.valkey.functions import DefinitionChanged
 from laurels.valkey.messages import Guard
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
 # For how long a dropped board's number stays in Valkey: longer than any call that began before is under way.
 NUMBER_SECONDS: Final = 3600
 
-log = structlog.get_logger("laurels.boards")
+log = get_logger("laurels.boards")
 
 
 class Archiving(Protocol):
