@@ -20,7 +20,7 @@ class RawValkey:
         self.client: Any = untyped.from_url(url)
 
     def keys(self, mark: str) -> list[bytes]:
-        """Every key that has this in its name, but for the numbers that dropped boards leave for an hour."""
+        """Every key that has this in its name, but for the numbers that dropped boards leave for a while."""
         return sorted(
             key
             for key in self.client.scan_iter(count=1000)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from laurels.valkey.messages import Durability
 
 # For how long a dropped board's number stays in Valkey: longer than any call that began before is under way.
-NUMBER_SECONDS: Final = 3600
+NUMBER_SECONDS: Final = 300
 
 log = get_logger("laurels.boards")
 
