@@ -96,15 +96,14 @@ class TestAgainstSql:
             for board in boards.values():
                 engine.submit(board, member, score)
         question = text(f"""
-            SELECT member, row_number() OVER (ORDER BY score {order}, moment, member COLLATE "C"),
+            SELECT member, row_number() OVER (ORDER BY score {order}, arrival),
                 row_number() OVER (ORDER BY score {order}, member COLLATE "C")
-            FROM unnest(CAST(:members AS text[]), CAST(:scores AS int[]), CAST(:moments AS bigint[]))
-                AS held (member, score, moment)
+            FROM unnest(CAST(:members AS text[]), CAST(:scores AS int[])) WITH ORDINALITY
+                AS held (member, score, arrival)
         """)  # noqa: S608  # the order is one of two words
         server = create_engine(endpoints.postgres_url, poolclass=NullPool)
         with server.connect() as connection:
-            scores, moments = zip(*held.values(), strict=True)
-            given = {"members": list(held), "scores": list(scores), "moments": list(moments)}
+            given = {"members": list(held), "scores": [score for score, _ in held.values()]}
             for member, earliest, by_member in connection.execute(question, given):
                 stood = engine.standing(boards["earliest"], member)
                 assert (stood.rank, stood.ordinal) == (earliest, earliest)

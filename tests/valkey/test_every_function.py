@@ -109,6 +109,7 @@ SMOKES: dict[str, Smoke] = {
     "laurels_fold": (["board", "rolling", "window"], [FOLDED], [b"ok", b"0"]),
     "laurels_index": (["board", "index", "journal", "window"], [INDEXED, "rows", "7", "bob"], [b"ok"]),
     "laurels_join": (["journal"], ["group"], [b"0-0", 0]),
+    "laurels_list_aside": (["discarded"], ["name"], 1),
     "laurels_lift": (["journal"], ["9-0", "1-0"], 1),
     "laurels_match": (
         [*SUBMIT_KEYS, "ratings", "window"],
@@ -126,7 +127,11 @@ SMOKES: dict[str, Smoke] = {
         [PLACED, "body", "7", "bob"],
         [b"ok", 2],
     ),
-    "laurels_register": (["windows", "cuts"], ["daily|x", 1, 60, "country=BR"], 1),
+    "laurels_register": (
+        ["board", "windows", "cuts"],
+        [VERSION, "daily|x", 1, 60, "country=BR"],
+        [b"ok"],
+    ),
     "laurels_release": (["cursors", "changed", "parked", "waits"], [RELEASED], [b"gone"]),
     "laurels_remove": (
         ["board", "journal", "window"],
@@ -134,9 +139,12 @@ SMOKES: dict[str, Smoke] = {
         [b"ok", 1],
     ),
     "laurels_rename": (["board", "window", "window|metadata"], [RENAMED, "ada", "bob"], [b"ok", 1]),
-    "laurels_retire": (["board", *ONCE_KEYS, "once|gone"], ["once", 1, 60], []),
+    "laurels_retire": (["board"], [VERSION + 1], 1),
+    "laurels_retire_generation": (["board", *ONCE_KEYS, "once|gone"], ["once", 1, 60], [b"ok"]),
+    "laurels_retired": (["board"], [VERSION + 1, 60], 0),
     "laurels_scan": (["board", "window"], [header(cursor="0", count=10)], [1, b"0", [b"ada", b"5"], []]),
-    "laurels_set_aside": (["window", "window|gone"], [1, 60], [b"window|gone"]),
+    "laurels_session": (["session"], ["key", 60], 1),
+    "laurels_set_aside": (["board", "window", "window|gone"], [1, 60, "", ""], [b"ok", b"window|gone"]),
     "laurels_settle": (ONCE_KEYS, ["key", "owner", "forget", "", ""], 0),
     "laurels_standing": (
         ["board", "window"],
