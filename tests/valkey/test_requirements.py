@@ -12,6 +12,7 @@ from valkey_servers import running_valkey
 
 import laurels
 from laurels import Laurels
+from laurels.boards.keys import BoardRef
 from laurels.errors import StartupError
 from laurels.valkey import requirements
 from laurels.valkey.client import Valkey
@@ -69,13 +70,13 @@ async def test_the_documented_acl_is_enough(server: Server, endpoints: Endpoints
     url = url_of_user(server, *documented_rules())
     durability = "fast" if lacks_waitaof() else "fsync"
     async with Laurels(
-        valkey_url=url, postgres_url=endpoints.postgres_url, durability=durability, jobs=True
+        valkey_url=url, postgres_url=endpoints.postgres_url, durability=durability, jobs=False
     ) as engine:
         await engine.define("acme/acl", {"windows": [{"period": "daily"}, {"period": "rolling", "days": 3}]})
         assert (await engine.submit("acme/acl", "ada", 5)).rank == 1
         assert (await engine.page("acme/acl")).total == 1
         await engine.withdrawals.heard()
-        await engine.archived("acme/acl")
+        await engine.drain.finish(BoardRef.parse("acme/acl"))
         assert await engine.remove("acme/acl", "ada")
         await engine.drop("acme/acl")
 
