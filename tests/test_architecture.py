@@ -91,6 +91,7 @@ MAY_USE = {
         "ratings.match",
         "valkey.functions",  # a session of the console begins by one
         "valkey.messages",
+        "valkey.names",
     },
     "cli": {
         "activity.rankings",  # the name of the campuses' project
@@ -128,6 +129,7 @@ PURE = {
     "boards.arrivals",
     "boards.board",
     "boards.changes",
+    "boards.claims",
     "boards.cursor",
     "boards.definition",
     "boards.journal",
@@ -135,6 +137,7 @@ PURE = {
     "boards.leaders",
     "boards.message",
     "boards.ordering",
+    "boards.patterns",
     "boards.preview",
     "boards.rating",
     "boards.submission",
@@ -162,6 +165,7 @@ PURE = {
     "ratings.state",
     "ratings.systems",
     "valkey.messages",
+    "valkey.names",
 }
 CLIENTS_AND_CLOCKS = {
     "aiohttp", "anyio", "asyncio", "fastapi", "httpx", "multiprocessing", "psycopg", "random", "redis",

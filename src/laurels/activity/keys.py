@@ -29,23 +29,36 @@ import zlib
 from functools import lru_cache
 from typing import Final
 
+from laurels.valkey.names import (
+    CAMPUS_CHANGED,
+    CAMPUS_CURSORS,
+    CAMPUS_DAY,
+    CAMPUS_DEAD,
+    CAMPUS_PARKED,
+    CAMPUS_TAG,
+    CAMPUS_WORKERS,
+    EVENTS,
+    STREAK,
+    USER_CAMPUS,
+)
+
 SHARDS: Final = 32
 """Never to change on a Valkey that holds activity: the cursors are counted by it."""
 
-INVITES: Final = "x:invites.events"
-FRIENDSHIPS: Final = "x:friendships.events"
-CHAT: Final = "x:chat.events"
-ROOMCHAT: Final = "x:roomchat.events"
-ROOMS: Final = "x:rooms.events"
-ACTIVITIES: Final = "x:activities.events"
-HEARTBEATS: Final = "x:presence.heartbeats"
+INVITES: Final = f"{EVENTS}invites.events"
+FRIENDSHIPS: Final = f"{EVENTS}friendships.events"
+CHAT: Final = f"{EVENTS}chat.events"
+ROOMCHAT: Final = f"{EVENTS}roomchat.events"
+ROOMS: Final = f"{EVENTS}rooms.events"
+ACTIVITIES: Final = f"{EVENTS}activities.events"
+HEARTBEATS: Final = f"{EVENTS}presence.heartbeats"
 STREAMS: Final = (INVITES, FRIENDSHIPS, CHAT, ROOMCHAT, ROOMS, ACTIVITIES, HEARTBEATS)
 GROUP: Final = "laurels"
 
-DEAD: Final = "x:lb.dead"
-DEAD_CURSORS: Final = f"lb:dead:{{{DEAD}}}"
+DEAD: Final = f"{EVENTS}lb.dead"
+DEAD_CURSORS: Final = f"{CAMPUS_DEAD}{{{DEAD}}}"
 """Hash: stream -> the last entry that was buried; beside the stream on a cluster too."""
-WORKERS: Final = "lb:workers"
+WORKERS: Final = CAMPUS_WORKERS
 
 
 @lru_cache(maxsize=100_000)
@@ -58,41 +71,41 @@ class ActivityKeys:
     """The keys of users, days and shards. A day is `ymd`: 20251024."""
 
     def __init__(self, *, cluster: bool) -> None:
-        self._tags = [f"{{campus:{shard}}}" if cluster else "" for shard in range(SHARDS)]
+        self._tags = [f"{CAMPUS_TAG}{shard}}}" if cluster else "" for shard in range(SHARDS)]
 
     def _of_user(self, user: str) -> str:
         return self._tags[shard_of(user)]
 
     def counters(self, ymd: int, user: str) -> str:
-        return f"{self._of_user(user)}lb:day:{ymd}:user:{user}"
+        return f"{self._of_user(user)}{CAMPUS_DAY}{ymd}:user:{user}"
 
     def senders(self, ymd: int, user: str) -> str:
-        return f"{self._of_user(user)}lb:day:{ymd}:uniq_senders:{user}"
+        return f"{self._of_user(user)}{CAMPUS_DAY}{ymd}:uniq_senders:{user}"
 
     def accepts(self, ymd: int, user: str) -> str:
-        return f"{self._of_user(user)}lb:day:{ymd}:uniq_accept_from:{user}"
+        return f"{self._of_user(user)}{CAMPUS_DAY}{ymd}:uniq_accept_from:{user}"
 
     def seconds(self, ymd: int, user: str) -> str:
-        return f"{self._of_user(user)}lb:day:{ymd}:seconds:{user}"
+        return f"{self._of_user(user)}{CAMPUS_DAY}{ymd}:seconds:{user}"
 
     def campus_of(self, user: str) -> str:
-        return f"{self._of_user(user)}user:campus:{user}"
+        return f"{self._of_user(user)}{USER_CAMPUS}{user}"
 
     def streak(self, user: str) -> str:
-        return f"{self._of_user(user)}streak:{user}"
+        return f"{self._of_user(user)}{STREAK}{user}"
 
     def parked_of(self, user: str) -> str:
-        return f"{self._of_user(user)}lb:parked:of:{user}"
+        return f"{self._of_user(user)}{CAMPUS_PARKED}of:{user}"
 
     def campus_users(self, shard: int, ymd: int, campus: str) -> str:
         """All of a campus's users of a day, once every shard is asked."""
-        return f"{self._tags[shard]}lb:day:{ymd}:campus:{campus}:users:{shard}"
+        return f"{self._tags[shard]}{CAMPUS_DAY}{ymd}:campus:{campus}:users:{shard}"
 
     def cursors(self, shard: int) -> str:
-        return f"{self._tags[shard]}lb:cursors:{shard}"
+        return f"{self._tags[shard]}{CAMPUS_CURSORS}{shard}"
 
     def changed(self, shard: int) -> str:
-        return f"{self._tags[shard]}lb:changed:{shard}"
+        return f"{self._tags[shard]}{CAMPUS_CHANGED}{shard}"
 
     def parked(self, shard: int) -> str:
-        return f"{self._tags[shard]}lb:parked:{shard}"
+        return f"{self._tags[shard]}{CAMPUS_PARKED}{shard}"

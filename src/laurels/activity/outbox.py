@@ -14,6 +14,7 @@ import msgspec
 
 from laurels.errors import LaurelsError, Unavailable
 from laurels.moments import datetime_of
+from laurels.valkey.names import EVENTS
 from laurels.valkey.streams import append_numbered, last_number
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from laurels.clock import Clock
     from laurels.valkey.client import Valkey, Value
 
-STREAM: Final = "x:leaderboards.events"
+STREAM: Final = f"{EVENTS}leaderboards.events"
 MOST_ENTRIES: Final = 1_000_000
 """About how many the stream keeps: those that are older are trimmed."""
 KEPT: Final = timedelta(days=30)

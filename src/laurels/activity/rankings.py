@@ -17,6 +17,7 @@ from laurels.boards.submission import Submission
 from laurels.boards.zones import zone_names
 from laurels.errors import Conflict, LaurelsError, NotFound
 from laurels.moments import MICROSECOND, datetime_of
+from laurels.valkey.names import CAMPUS_WINDOW
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,7 +54,10 @@ def board_of(scope: Scope, campus_id: str) -> BoardRef:
 
 def definition_of(scope: Scope, campus: Campus, *, cluster: bool) -> BoardDefinition:
     """On one node the keys have their documented names. A cluster spreads boards by names of their own."""
-    keys = {window: f"lb:z:{scope}:{period}:{campus.id}:{{yyyymmdd}}" for period, window in PERIODS.items()}
+    keys = {
+        window: f"{CAMPUS_WINDOW}{scope}:{period}:{campus.id}:{{yyyymmdd}}"
+        for period, window in PERIODS.items()
+    }
     return BoardDefinition.model_validate(
         {
             "aggregate": "last",

@@ -143,12 +143,12 @@ async def define_board(call: Annotated[Call, Depends(for_board("admin"))], respo
     """Creates the board, or changes it. What is left out has its default.
 
     On a board that holds entries, what they are stored by cannot change: 409 says what to do instead. To feed
-    a board of another project takes a key for every project.
+    a board of another project, or to name keys in Valkey (`keys`), takes a key for every project.
 
     Needs the scope `admin`.
     """
     definition = parse_definition(await body.read_json(call.request, _anything))
-    await check_feeds(call, definition)
+    await check_reach(call, definition)
     stored = await call.laurels.define(call.board, definition)
     response.status_code = 201 if stored.created else 200
     return _board(stored)
@@ -184,15 +184,28 @@ async def drop_board(call: Annotated[Call, Depends(for_board("admin"))]) -> None
     await call.laurels.drop(call.board)
 
 
-async def check_feeds(call: Call, definition: BoardDefinition) -> None:
-    """A key of one project adds no feed into another's; those that the board has already may stay."""
+async def check_reach(call: Call, definition: BoardDefinition) -> None:
+    """A key of one project adds no feed into another's and names no keys; what the board has may stay."""
     beyond = [feed for feed in definition.feeds if not call.holder.may_see(feed.partition("/")[0])]
-    if not beyond:
+    if not beyond and (definition.keys is None or call.holder.may_see(EVERY_PROJECT)):
         return
     stored = await call.laurels.store.get(call.project, call.name)
     for feed in beyond:
         if stored is None or feed not in stored.definition.feeds:
             raise Forbidden(f"feeds: {feed} is of another project, which takes a key for {EVERY_PROJECT}")
+    if definition.keys is None or call.holder.may_see(EVERY_PROJECT):
+        return
+    if stored is None or _named_keys(stored.definition) != _named_keys(definition):
+        raise Forbidden(
+            f"keys: all projects share the keys in Valkey, so templates take a key for {EVERY_PROJECT}; "
+            "leave `keys` out, or define the board with such a key"
+        )
+
+
+def _named_keys(definition: BoardDefinition) -> tuple[object, ...]:
+    """What decides which keys the templates make."""
+    periods = {window.label: (window.period, window.seconds) for window in definition.windows}
+    return definition.keys, definition.groups, periods
 
 
 def _board(stored: StoredBoard) -> Board:

@@ -21,6 +21,7 @@ from laurels.api.addresses import Addresses
 from laurels.errors import RateLimited
 from laurels.logs import get_logger
 from laurels.metrics import count_refusal
+from laurels.valkey.names import LIMIT
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 # Longer than a healthy Valkey ever takes.
 ANSWER_SECONDS: Final = 1.0
 MOST_BLOCKED: Final = 10_000
-PREFIX: Final = "laurels:limit"
 
 _SCRIPTS: Final = "resources/redis/lua_scripts"
 
@@ -70,13 +70,13 @@ class ValkeyStorage(Storage, SlidingWindowCounterSupport):
             await self._laurels.valkey.command("DEL", each)
 
     async def incr(self, key: str, expiry: int, amount: int = 1) -> int:
-        return int(await self._run(self._increment, [f"{PREFIX}:{key}"], expiry, amount))
+        return int(await self._run(self._increment, [f"{LIMIT}:{key}"], expiry, amount))
 
     async def get(self, key: str) -> int:
-        return int(await self._laurels.valkey.command("GET", f"{PREFIX}:{key}") or 0)
+        return int(await self._laurels.valkey.command("GET", f"{LIMIT}:{key}") or 0)
 
     async def get_expiry(self, key: str) -> float:
-        return time.time() + max(0, await self._laurels.valkey.command("TTL", f"{PREFIX}:{key}"))
+        return time.time() + max(0, await self._laurels.valkey.command("TTL", f"{LIMIT}:{key}"))
 
     async def check(self) -> bool:
         return bool(await self._laurels.valkey.command("PING"))
@@ -85,7 +85,7 @@ class ValkeyStorage(Storage, SlidingWindowCounterSupport):
         raise NotImplementedError
 
     async def clear(self, key: str) -> None:
-        await self._laurels.valkey.command("DEL", f"{PREFIX}:{key}")
+        await self._laurels.valkey.command("DEL", f"{LIMIT}:{key}")
 
     async def _run(self, script: bytes, keys: list[str], *args: int) -> Any:  # noqa: ANN401  # as Valkey answers
         return await self._laurels.valkey.command("EVAL", script, len(keys), *keys, *args)
@@ -93,7 +93,7 @@ class ValkeyStorage(Storage, SlidingWindowCounterSupport):
     @staticmethod
     def _keys(key: str) -> list[str]:
         """The window before, and this one: in one slot of a cluster, whatever the key holds."""
-        current = f"{{{PREFIX}:{key}"
+        current = f"{{{LIMIT}:{key}"
         return [f"{current}}}/-1", f"{current}}}"]
 
 

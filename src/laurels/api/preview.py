@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from laurels.api import body
 from laurels.api.auth import Call
-from laurels.api.boards import check_feeds, definition_taken, for_board
+from laurels.api.boards import check_reach, definition_taken, for_board
 from laurels.api.document import own_name, problem_answers
 from laurels.boards.definition import BoardDefinition, parse_definition
 
@@ -87,6 +87,6 @@ async def preview_board(call: Annotated[Call, Depends(for_board("admin"))]) -> P
     Needs the scope `admin`.
     """
     definition = parse_definition(await body.read_json(call.request, _anything))
-    await check_feeds(call, definition)
+    await check_reach(call, definition)
     found = await call.laurels.preview(call.board, definition)
     return Preview.model_validate(found, from_attributes=True)

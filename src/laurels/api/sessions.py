@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 from laurels.errors import Forbidden
 from laurels.valkey import functions
+from laurels.valkey.names import SESSION
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -98,7 +99,7 @@ def check_origin(request: Request) -> None:
 
 
 def _key(session: str) -> str:
-    return f"laurels:session:{_digest('name', session).hex()}"
+    return f"{SESSION}{_digest('name', session).hex()}"
 
 
 def _seal(session: str, digest: bytes) -> bytes:

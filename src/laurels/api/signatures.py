@@ -17,6 +17,7 @@ from starlette.requests import Request
 
 from laurels.api import body
 from laurels.errors import BadSignature
+from laurels.valkey.names import NONCE as NONCE_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -104,7 +105,7 @@ def _compare(signature: bytes, computed: Sequence[bytes]) -> None:
 
 async def _use_up(laurels: Laurels, project: str, nonce: str) -> None:
     """Only after the signature was found good: nobody else can use up a nonce."""
-    key = f"laurels:nonce:{project}:{nonce}"
+    key = f"{NONCE_KEY}{project}:{nonce}"
     if not await laurels.valkey.command("SET", key, 1, "NX", "EX", NONCE_SECONDS):
         raise BadSignature(f"{NONCE} was used before: sign every request, a repeated one too, with a new one")
 

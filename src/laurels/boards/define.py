@@ -6,10 +6,10 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from laurels.boards.board import Board
+from laurels.boards.claims import check_apart, check_templates, name_within
 from laurels.boards.definition import BoardDefinition
 from laurels.boards.keys import BoardRef, KeySpace
 from laurels.boards.preview import Preview, preview_windows
-from laurels.boards.templates import KeyShape
 from laurels.errors import Conflict, InvalidInput, NotFound, OutcomeUnknown, Unavailable
 from laurels.logs import get_logger
 
@@ -134,7 +134,8 @@ class Definer:
         stored = await self._store.get(ref.project, ref.board)
         feeder = await self._feeder(ref)
         if stored and feeder:
-            raise Conflict(f"{feeder} feeds {ref}; take it out of the feeds of {feeder} first")
+            named = name_within(ref, feeder)
+            raise Conflict(f"{named} feeds {ref}; take {ref} out of its feeds first")
         if stored is None or not await self._store.drop(ref.project, ref.board):
             raise NotFound(f"there is no board {ref}")
         self._catalog.forget(ref)
@@ -156,10 +157,12 @@ class Definer:
                     f"feeds[{index}]", f"{feed} feeds others itself; name them here instead"
                 )
         feeder = await self._feeder(ref) if definition.feeds or definition.rating else None
-        if feeder and definition.rating:
-            raise InvalidInput.at("rating", f"{feeder} feeds this board, so its scores are given")
-        if feeder:
-            raise InvalidInput.at("feeds", f"{feeder} feeds this board, so it cannot feed others")
+        if feeder is None:
+            return
+        named = name_within(ref, feeder)
+        if definition.rating:
+            raise InvalidInput.at("rating", f"{named} feeds this board, so its scores are given")
+        raise InvalidInput.at("feeds", f"{named} feeds this board, so it cannot feed others")
 
     async def _feeder(self, ref: BoardRef) -> BoardRef | None:
         """A board that feeds this one."""
@@ -169,20 +172,15 @@ class Definer:
         return None
 
     async def _check_keys(self, ref: BoardRef, definition: BoardDefinition) -> None:
-        """No other board's templates make the same keys."""
-        own = _shapes(ref, definition)
-        if not own:
+        """The templates make no key that is Laurels' own or another board's."""
+        if definition.keys is None:
             return
+        own = check_templates(ref, definition, cluster=self._cluster)
         for other in await self._store.matching("$.keys.*"):
             other_ref = BoardRef(other.project, other.board)
-            if other_ref == ref:
-                continue
-            others = _shapes(other_ref, other.definition).values()
-            for target, shape in own.items():
-                if any(shape.may_meet(each) for each in others):
-                    raise InvalidInput.at(
-                        f"keys.{target}", f"{other_ref} has the same keys; name {{board}} in it"
-                    )
+            if other_ref != ref:
+                others = KeySpace(other_ref, other.definition, cluster=self._cluster)
+                check_apart(own, others.patterns(other.definition), name_within(ref, other_ref))
 
     async def _check_change(self, old: Board, new: Board) -> None:
         was, will_be = old.definition, new.definition
@@ -219,14 +217,3 @@ def _outline(board: Board, window: Window) -> tuple[object, ...]:
     """What a window is made of; a rolling one may take its days from a window that it does not name."""
     base = board.pane(window.label).base
     return window.period, window.sum_of, window.days, window.seconds, base.label if base else None
-
-
-def _shapes(ref: BoardRef, definition: BoardDefinition) -> dict[str, KeyShape]:
-    """What the keys of each template look like, with the board's own names in them."""
-    shapes: dict[str, KeyShape] = {}
-    for target, template in (definition.keys or {}).items():
-        window = definition.window(target.partition(":")[0])
-        if window:
-            named = template.replace("{project}", ref.project).replace("{board}", ref.board)
-            shapes[target] = KeyShape.of(named, window.period)
-    return shapes

@@ -27,10 +27,12 @@ from pydantic import (
     model_validator,
 )
 
+from laurels.boards.patterns import Pattern
 from laurels.boards.rating import Rating  # noqa: TC001  # pydantic reads the annotations
-from laurels.boards.templates import KeyShape, check_template
+from laurels.boards.templates import check_template, key_parts
 from laurels.boards.zones import zone_names
 from laurels.errors import FieldError, InvalidInput
+from laurels.valkey.names import BOARD_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,11 +55,6 @@ SUMMABLE: dict[str, frozenset[str]] = {
     "rolling": frozenset({"daily"}),
     "every": frozenset({"every"}),
 }
-
-# What the board keeps besides its windows (boards/keys.py): no window may have a key that is one of theirs.
-RESERVED = frozenset(
-    {"board", "journal", "dead", "windows", "ids", "calls", "cuts", "built", "ratings", "index"}
-)
 
 
 def _known_zone(name: str) -> str:
@@ -310,7 +307,7 @@ class BoardDefinition(_Declared):
                 raise ValueError(
                     f"{window.label!r} is a period's own name; call the {window.period} window otherwise"
                 )
-            if window.label in RESERVED:
+            if window.label in BOARD_NAMES:
                 raise ValueError(f"{window.label!r} is a name that boards use themselves; choose another")
         return windows
 
@@ -384,7 +381,7 @@ class BoardDefinition(_Declared):
         if self.shards > 1:
             raise ValueError("keys: a board with shards spreads over many keys, so it takes no templates")
         cuts = {",".join(group): group for group in self.groups}
-        shapes: dict[str, KeyShape] = {}
+        patterns: dict[str, Pattern] = {}
         for target, template in self.keys.items():
             label, _, cut = target.partition(":")
             window = self.window(label)
@@ -393,13 +390,13 @@ class BoardDefinition(_Declared):
             if cut and cut not in cuts:
                 raise ValueError(f"keys.{target}: {cut!r} is not one of the board's groups")
             check_template(target, template, window.period, cuts[cut] if cut else ())
-            shape = KeyShape.of(template, window.period)
-            for other, known in shapes.items():
+            pattern = Pattern.of(*key_parts(template, window.period))
+            for other, known in patterns.items():
                 if template == self.keys[other]:
                     raise ValueError(f"keys.{target}: has the same template as {other!r}")
-                if shape.may_meet(known):
+                if pattern.meets(known):
                     raise ValueError(f"keys.{target}: can make the same key as {other!r}")
-            shapes[target] = shape
+            patterns[target] = pattern
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from laurels.boards.definition import NAME_PATTERN, BoardDefinition
-from laurels.boards.templates import PLACEHOLDER
+from laurels.boards.patterns import Pattern
+from laurels.boards.templates import PLACEHOLDER, group_parts, key_parts
 from laurels.errors import InvalidInput
+from laurels.valkey.names import BOARD, BOARD_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -132,7 +134,7 @@ class KeySpace:
             if len(definition.windows) > sum(":" not in target for target in self._templates):
                 raise InvalidInput.at("keys", "on a cluster, either every window has a template or none has")
         tags = [tag] if self.shards == 1 else [f"{tag}/{shard}" for shard in range(self.shards)]
-        self._own = [f"{prefix}lb:{{{each}}}{within}" for each in tags]
+        self._own = [f"{prefix}{BOARD}{each}}}{within}" for each in tags]
 
     def _common_prefix(self) -> str:
         constants = [PLACEHOLDER.split(template, maxsplit=1)[0] for template in self._templates.values()]
@@ -147,7 +149,9 @@ class KeySpace:
         return zlib.crc32(member) % self.shards if self.shards > 1 else 0
 
     def of_board(self, shard: int, name: str) -> str:
-        """`board`, `journal`, `windows`, `ids:…`, and the others that stand on top."""
+        """One of `BOARD_NAMES`, with its detail: `journal`, `ids:20385`."""
+        if name.partition(":")[0] not in BOARD_NAMES:
+            raise ValueError(f"{name!r} is not in BOARD_NAMES, so a window could have its key")
         return f"{self._own[shard]}:{name}"
 
     def generations(self, shard: int, name: str) -> tuple[str, ...]:
@@ -175,6 +179,26 @@ class KeySpace:
         key = PLACEHOLDER.sub(lambda found: values[found[1]], template) + suffix
         length = self._tag_length
         return f"{self._prefix}{{{key[:length]}}}{key[length:]}" if length else f"{self._prefix}{key}"
+
+    def patterns(self, definition: BoardDefinition) -> dict[str, tuple[Pattern, ...]]:
+        """The keys that each template makes for windows and groups; what is kept beside them adds `|…`."""
+        made: dict[str, tuple[Pattern, ...]] = {}
+        for target, template in self._templates.items():
+            label, _, cut = target.partition(":")
+            window = definition.window(label)
+            if window is None:
+                continue
+            length = self._tag_length
+            tag = f"{{{template[:length]}}}" if length else ""
+            parts = (tag, *key_parts(template[length:], window.period))
+            plain = (
+                ()
+                if cut
+                else (g for g in definition.groups if f"{label}:{','.join(g)}" not in self._templates)
+            )
+            suffixes = ((), *(group_parts(group) for group in plain))
+            made[target] = tuple(Pattern.of(*parts, *suffix) for suffix in suffixes)
+        return made
 
     def parts(self, window: str, *, metadata: bool) -> tuple[str, ...]:
         """All keys of a window, in the order that the functions expect them."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+
+from laurels.boards.patterns import DIGIT, Characters, Step
 
 PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 # Placeholders of time by period: each inner set tells one window of it from every other.
@@ -20,50 +21,50 @@ SLOT_PLACEHOLDERS: dict[str, tuple[set[str], ...]] = {
 }
 
 
-class KeyShape(NamedTuple):
-    """What the keys of a template look like, and one of them."""
-
-    pattern: re.Pattern[str]
-    example: str
-
-    @classmethod
-    def of(cls, template: str, period: str) -> KeyShape:
-        pattern, example, end = "", "", 0
-        for found in PLACEHOLDER.finditer(template):
-            constant = template[end : found.start()]
-            text, sample = _placeholder_text(found[1], period)
-            pattern, example, end = (
-                pattern + re.escape(constant) + text,
-                example + constant + sample,
-                found.end(),
-            )
-        return cls(re.compile(pattern + re.escape(template[end:])), example + template[end:])
-
-    def may_meet(self, other: KeyShape) -> bool:
-        """Whether some key could be of both."""
-        return bool(self.pattern.fullmatch(other.example) or other.pattern.fullmatch(self.example))
+def _digits(form: str) -> tuple[str | Step, ...]:
+    """A date, of which the letters stand for digits."""
+    return tuple(DIGIT if letter.isalpha() else letter for letter in form)
 
 
-_SLOT_TEXTS: dict[str, tuple[str, str]] = {
-    "hourly": (r"\d{4}-\d{2}-\d{2}T\d{2}b?", "2025-10-24T13"),
-    "daily": (r"\d{4}-\d{2}-\d{2}", "2025-10-24"),
-    "rolling": (r"\d{4}-\d{2}-\d{2}", "2025-10-24"),
-    "weekly": (r"\d{4}-w\d{2}", "2025-w43"),
-    "monthly": (r"\d{4}-\d{2}", "2025-10"),
-    "yearly": (r"\d{4}", "2025"),
-    "every": (r"-?\d+", "19750"),
+# What `boards/keys.py` leaves unescaped. It may be empty in a key that an older version made.
+_GROUP_VALUE = Step(Characters(frozenset(":=,{}|"), is_complement=True), repeats=True, is_optional=True)
+_SLOTS: dict[str, tuple[str | Step, ...]] = {
+    "hourly": (*_digits("yyyy-mm-dd"), "T", DIGIT, DIGIT, Step(Characters(frozenset("b")), is_optional=True)),
+    "daily": _digits("yyyy-mm-dd"),
+    "rolling": _digits("yyyy-mm-dd"),
+    "weekly": (*_digits("yyyy-"), "w", DIGIT, DIGIT),
+    "monthly": _digits("yyyy-mm"),
+    "yearly": _digits("yyyy"),
+    "every": (Step(Characters(frozenset("-")), is_optional=True), DIGIT._replace(repeats=True)),
 }
 
 
-def _placeholder_text(name: str, period: str) -> tuple[str, str]:
-    """A pattern of what stands for a placeholder, and an example."""
+def key_parts(template: str, period: str) -> tuple[str | Step, ...]:
+    """What the keys of a template consist of. `{project}` and `{board}` are filled in before."""
+    parts: list[str | Step] = []
+    end = 0
+    for found in PLACEHOLDER.finditer(template):
+        parts += [template[end : found.start()], *_placeholder_parts(found[1], period)]
+        end = found.end()
+    return (*parts, template[end:])
+
+
+def group_parts(dimensions: tuple[str, ...]) -> tuple[str | Step, ...]:
+    """What follows a window's key for a group that has no template: `:region=asia,city=tokyo`."""
+    parts: list[str | Step] = []
+    for name in dimensions:
+        parts += ["," if parts else ":", f"{name}=", _GROUP_VALUE]
+    return tuple(parts)
+
+
+def _placeholder_parts(name: str, period: str) -> tuple[str | Step, ...]:
     if name == "slot":
-        return _SLOT_TEXTS[period]
+        return _SLOTS[period]
     if name.startswith("group."):
-        return "[^:=,{}|]+", "x"  # what boards/keys.py leaves unescaped
+        return (_GROUP_VALUE,)
     if name in ("project", "board"):
-        return re.escape(f"{{{name}}}"), f"{{{name}}}"
-    return rf"\d{{{len(name)}}}", "1" * len(name)
+        return (f"{{{name}}}",)
+    return (DIGIT,) * len(name)
 
 
 def check_template(target: str, template: str, period: str, dimensions: tuple[str, ...]) -> None:

@@ -14,6 +14,7 @@ from laurels.errors import NotFound, Unavailable
 from laurels.moments import datetime_of
 from laurels.valkey import functions
 from laurels.valkey.client import stream_entries
+from laurels.valkey.names import EVENTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -28,7 +29,7 @@ FRESH_SECONDS: Final = 1.0
 # Boards that are listed one by one: those with the longest journals.
 MOST_BOARDS: Final = 100
 # Where events of a campus go that cannot be counted.
-CAMPUS_LETTERS: Final = "x:lb.dead"
+CAMPUS_LETTERS: Final = f"{EVENTS}lb.dead"
 SHOWN_MEMBERS: Final = 5
 SHOWN_BYTES: Final = 48
 SHOWN_CHARACTERS: Final = 500

@@ -29,6 +29,7 @@ from laurels.valkey import functions
 from laurels.valkey.client import stream_entries
 from laurels.valkey.functions import DefinitionChanged, FenceLapsed
 from laurels.valkey.messages import Fence
+from laurels.valkey.names import REBUILD
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -167,7 +168,7 @@ class _Work:
         self._store = ReplayStore(tools.archive)
         self._now = tools.clock()
         self._made = Rebuilt(
-            board, cluster=tools.valkey.is_cluster, prefix=f"rebuild-{self._token}:", now=self._now
+            board, cluster=tools.valkey.is_cluster, prefix=f"{REBUILD}{self._token}:", now=self._now
         )
         self._done, self._of = 0, 0
         self._entries = 0

@@ -25,6 +25,7 @@ from laurels.index.positions import NOWHERE
 from laurels.valkey import functions
 from laurels.valkey.functions import FenceLapsed
 from laurels.valkey.messages import Fence
+from laurels.valkey.names import REBUILD
 
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
@@ -63,7 +64,7 @@ class Rebuild:
         self._made: dict[Address, Target] = {}
         self._steps = 0
         board = await self.catalog.in_force(self.ref)
-        prefix = f"rebuild-{self._token}:"
+        prefix = f"{REBUILD}{self._token}:"
         beside = Board(
             self.ref, board.definition, board.version, cluster=self.valkey.is_cluster, prefix=prefix
         )

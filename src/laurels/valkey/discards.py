@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Final
 
 from laurels.valkey import functions
 from laurels.valkey.messages import Guard
+from laurels.valkey.names import DISCARDED
 
 if TYPE_CHECKING:
     from laurels.valkey.client import Valkey
 
-REGISTRY: Final = "laurels:discarded"
+REGISTRY: Final = DISCARDED
 MANY_ENTRIES: Final = 10_000
 ENTRIES_A_CALL: Final = 1_000
 LIFE_SECONDS: Final = 2 * 3600

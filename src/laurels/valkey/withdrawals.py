@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Final
 
 from laurels.errors import LaurelsError
 from laurels.logs import get_logger
+from laurels.valkey.names import REVOCATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from laurels.valkey.client import Valkey
 
-CHANNEL: Final = "laurels:withdrawals"
+CHANNEL: Final = REVOCATIONS
 RETRY_SECONDS: Final = 0.5
 
 log = get_logger("laurels.withdrawals")

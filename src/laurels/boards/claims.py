@@ -1,0 +1,71 @@
+"""Which keys a board's templates may claim: none of Laurels' own, and none of another board's. Pure.
+
+A window's key holds no `|`, and everything kept beside it is called `KEY|…`. So two boards whose windows
+never share a key share nothing, and no window has the name of what another keeps beside its own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from laurels.boards.keys import KeySpace
+from laurels.boards.patterns import Pattern
+from laurels.errors import InvalidInput
+from laurels.valkey.names import CAMPUS_WINDOW, LEADERS, RESERVED
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from laurels.boards.definition import BoardDefinition
+    from laurels.boards.keys import BoardRef
+
+Patterns = dict[str, tuple[Pattern, ...]]
+
+CAMPUS_PROJECT = "campus"
+
+
+def check_templates(ref: BoardRef, definition: BoardDefinition, *, cluster: bool) -> Patterns:
+    """The keys that the templates make; raises `InvalidInput` where one could be Laurels' own."""
+    for target, template in (definition.keys or {}).items():
+        if "|" in template:
+            raise InvalidInput.at(
+                f"keys.{target}", "must not contain |, which separates a window from what is kept beside it"
+            )
+    patterns = KeySpace(ref, definition, cluster=cluster).patterns(definition)
+    own_leaders = f"{LEADERS}{ref.project}/"
+    for target, made in patterns.items():
+        for pattern in made:
+            for prefix in RESERVED:
+                if pattern.meets(Pattern.starting_with(prefix)):
+                    raise InvalidInput.at(
+                        f"keys.{target}", f"names that start with {prefix} are Laurels' own; choose another"
+                    )
+            if ref.project != CAMPUS_PROJECT and pattern.meets(Pattern.starting_with(CAMPUS_WINDOW)):
+                raise InvalidInput.at(
+                    f"keys.{target}", f"names that start with {CAMPUS_WINDOW} belong to the campus boards"
+                )
+            bare = pattern.prefix.removeprefix("{").replace("}", "", 1) if cluster else pattern.prefix
+            if bare.startswith(own_leaders):
+                continue
+            if any(pattern.meets(Pattern.starting_with(each)) for each in (LEADERS, "{" + LEADERS[:-1])):
+                raise InvalidInput.at(
+                    f"keys.{target}",
+                    f"names that start with {LEADERS}GAME/ belong to the project GAME; "
+                    f"those of this project start with {own_leaders}",
+                )
+    return patterns
+
+
+def check_apart(own: Mapping[str, tuple[Pattern, ...]], others: Patterns, named: str) -> None:
+    """Raises `InvalidInput` where some key could be of both boards."""
+    for target, made in own.items():
+        for pattern in made:
+            if any(pattern.meets(other) for each in others.values() for other in each):
+                raise InvalidInput.at(
+                    f"keys.{target}", f"can make a key of {named}; name {{project}} and {{board}} in it"
+                )
+
+
+def name_within(ref: BoardRef, other: BoardRef) -> str:
+    """The other board for those who manage this one: they may not see the boards of other projects."""
+    return str(other) if other.project == ref.project else "a board of another project"

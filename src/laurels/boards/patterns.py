@@ -1,0 +1,98 @@
+"""The set of keys that a template can make, and whether two such sets share a key. Pure.
+
+A pattern is a sequence of steps, each a set of characters. A step may repeat, or be left out. Two patterns
+share a key exactly if a walk through both at once reaches both ends: the product of two automata.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Characters(NamedTuple):
+    """Some characters, or all but some."""
+
+    listed: frozenset[str]
+    is_complement: bool = False
+
+    def __contains__(self, character: object) -> bool:
+        return (character in self.listed) != self.is_complement
+
+    def meets(self, other: Characters) -> bool:
+        if self.is_complement and other.is_complement:
+            return True  # each leaves out a few of all that there are
+        if self.is_complement:
+            return bool(other.listed - self.listed)
+        if other.is_complement:
+            return bool(self.listed - other.listed)
+        return not self.listed.isdisjoint(other.listed)
+
+
+class Step(NamedTuple):
+    characters: Characters
+    repeats: bool = False
+    is_optional: bool = False
+
+
+DIGIT = Step(Characters(frozenset("0123456789")))
+ANYTHING = Step(Characters(frozenset(), is_complement=True), repeats=True, is_optional=True)
+
+
+class Pattern(NamedTuple):
+    steps: tuple[Step, ...]
+    prefix: str
+    """The literal text that every key begins with."""
+
+    @classmethod
+    def of(cls, *parts: str | Step) -> Pattern:
+        """From literal text and steps."""
+        steps: list[Step] = []
+        prefix, is_literal = "", True
+        for part in parts:
+            if isinstance(part, Step):
+                steps.append(part)
+                is_literal = False
+            else:
+                steps += [Step(Characters(frozenset(character))) for character in part]
+                prefix += part if is_literal else ""
+        return cls(tuple(steps), prefix)
+
+    @classmethod
+    def starting_with(cls, prefix: str) -> Pattern:
+        return cls.of(prefix, ANYTHING)
+
+    def matches(self, key: str) -> bool:
+        return self.meets(Pattern.of(key))
+
+    def meets(self, other: Pattern) -> bool:
+        """Whether some key is of both."""
+        if not (self.prefix.startswith(other.prefix) or other.prefix.startswith(self.prefix)):
+            return False
+        ends = len(self.steps), len(other.steps)
+        waiting, seen = [(0, 0)], {(0, 0)}
+        while waiting:
+            place = waiting.pop()
+            if place == ends:
+                return True
+            fresh = _following(self.steps, other.steps, place) - seen
+            seen |= fresh
+            waiting += fresh
+        return False
+
+
+def _following(
+    mine: tuple[Step, ...], others: tuple[Step, ...], place: tuple[int, int]
+) -> set[tuple[int, int]]:
+    """Where a walk goes on from here: past an optional step, or by one character that both have."""
+    i, j = place
+    one = mine[i] if i < len(mine) else None
+    other = others[j] if j < len(others) else None
+    found: set[tuple[int, int]] = set()
+    if one and one.is_optional:
+        found.add((i + 1, j))
+    if other and other.is_optional:
+        found.add((i, j + 1))
+    if one and other and one.characters.meets(other.characters):
+        for next_i in (i, i + 1) if one.repeats else (i + 1,):
+            found.update((next_i, next_j) for next_j in ((j, j + 1) if other.repeats else (j + 1,)))
+    return found

@@ -1,0 +1,72 @@
+"""Whether two patterns share a key: decided exactly."""
+
+from __future__ import annotations
+
+from itertools import product
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from laurels.boards.patterns import ANYTHING, Characters, Pattern, Step
+
+LETTERS = "a:"
+OTHER = "c"  # stands for every character that no step lists
+MOST_STEPS = 3
+
+
+@st.composite
+def steps(draw: st.DrawFn) -> Step:
+    listed = draw(st.frozensets(st.sampled_from(LETTERS), min_size=1, max_size=2))
+    return Step(Characters(listed, draw(st.booleans())), draw(st.booleans()), draw(st.booleans()))
+
+
+patterns = st.lists(st.one_of(st.sampled_from(LETTERS), steps()), max_size=MOST_STEPS).map(
+    lambda parts: Pattern.of(*parts)
+)
+
+
+def accepts(pattern: Pattern, key: str) -> bool:
+    """By trying every way to read the key: the definition of a pattern, with no cleverness."""
+
+    def reads(place: int, rest: str) -> bool:
+        if place == len(pattern.steps):
+            return not rest
+        step = pattern.steps[place]
+        if step.is_optional and reads(place + 1, rest):
+            return True
+        if not rest or rest[0] not in step.characters:
+            return False
+        return reads(place + 1, rest[1:]) or (step.repeats and reads(place, rest[1:]))
+
+    return reads(0, key)
+
+
+# A shortest common key takes a step in one pattern or in both with each of its characters.
+KEYS = [
+    "".join(letters)
+    for length in range(2 * MOST_STEPS + 1)
+    for letters in product(LETTERS + OTHER, repeat=length)
+]
+
+
+@given(patterns, patterns)
+def test_patterns_meet_exactly_where_some_key_is_of_both(one: Pattern, other: Pattern):
+    assert one.meets(other) == any(accepts(one, key) and accepts(other, key) for key in KEYS)
+
+
+@given(patterns, st.text(alphabet=LETTERS + OTHER, max_size=6))
+def test_a_pattern_matches_what_it_can_be_read_as(pattern: Pattern, key: str):
+    assert pattern.matches(key) == accepts(pattern, key)
+
+
+def test_a_repeated_step_meets_a_longer_text():
+    digits = Step(Characters(frozenset("0123456789-")), repeats=True)
+    assert Pattern.of("arcade:", digits).meets(Pattern.of("arcade:2025-10-24"))
+    assert not Pattern.of("arcade:", digits).meets(Pattern.of("arcade:2025-w43"))
+
+
+def test_a_prefix_meets_what_begins_so_and_nothing_else():
+    workers = Pattern.starting_with("lb:workers")
+    assert workers.meets(Pattern.of("lb:workers"))
+    assert workers.meets(Pattern.of("lb:", ANYTHING))
+    assert not workers.meets(Pattern.of("lb:worker"))
