@@ -249,7 +249,12 @@ class Laurels(Keeping):
         )
         self.eraser = Eraser(self.valkey, *over_all)
         self.oversight = Oversight(self.valkey, self.archive, self.drain.journals)
-        boards = (self._catalog, self._definer, self._submitter)
+        boards = (
+            self._catalog,
+            self._definer.acting_for("campus"),
+            self._submitter.acting_for("campus"),
+        )
+        self.index_definer = self._definer.acting_for("index")
         self.activity = Activity(self.valkey, self.archive, boards, self._reader, self.clock)
         self._overview = Overview(self.archive, AGENDA, self.clock)
         if self._servers is not None if self._jobs is None else self._jobs:

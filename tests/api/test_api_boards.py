@@ -41,7 +41,7 @@ async def test_a_new_board_is_created_with_its_defaults(client: AsyncClient, boa
     assert re.fullmatch(MOMENT, board.pop("created_at"))
     assert re.fullmatch(MOMENT, board.pop("updated_at"))
     assert board.pop("version") > 0
-    assert board == {"project": project, "board": "arcade", "definition": DEFAULTS}
+    assert board == {"project": project, "board": "arcade", "definition": DEFAULTS, "owner": None}
 
 
 async def test_a_board_that_was_there_is_changed(client: AsyncClient, boards: str):

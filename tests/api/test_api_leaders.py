@@ -362,7 +362,7 @@ async def test_a_range_whose_keys_are_taken_is_not_made(client: AsyncClient, gam
     assert (await client.put(f"{boards}/other", json=taken)).status_code == 201
     status, detail = problem(await client.post(f"{game}/highscore/d/ada", json={"value": 1}))
     assert status == 409
-    assert "has the same keys" in detail
+    assert "can make a key of" in detail
 
 
 async def test_expiry_is_edited_through_the_board_and_stays(

@@ -18,6 +18,7 @@ from index_oracle import Oracle, Row, dense_rank, percentile
 from sqlalchemy import delete, func, insert, select, text, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from laurels.boards.keys import BoardRef
 from laurels.index import leaderboard
 from laurels.index.outbox import Outbox
 from laurels.index.placing import Placer
@@ -251,7 +252,7 @@ async def forgotten(index: Indexes, model: type[Any], driver: random.Random) -> 
     """Valkey loses its memory of the index: all of it, or only how far it was."""
     board = index.board(leaderboard(model).declared)
     if driver.random() < 0.5:
-        await index.laurels.drop(board)
+        await index.laurels.index_definer.drop(BoardRef.parse(board))
         await index.open()
         await index.close()
     else:

@@ -105,7 +105,7 @@ class Rankings:
         for _ in range(DEFINING_TIMES):
             try:
                 board = await self._catalog.board(ref)
-                if board.definition == wanted:
+                if board.definition == wanted and board.owner == "campus":
                     return board
             except NotFound:
                 pass

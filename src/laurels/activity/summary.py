@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
+from uuid import UUID
 
 from laurels.activity.days import Day, day_at, day_of
 from laurels.activity.rankings import DAYS, PERIODS, board_of, is_sound, slot_of
@@ -146,7 +147,8 @@ class CampusReader:
         except NotFound:  # never used, or past its keep
             page = None
         if page and (page.total or day == today):
-            return page.total, [Placed(each.rank, each.member, float(each.score)) for each in page.entries]
+            users = (each for each in page.entries if _is_user(each.member))
+            return page.total, [Placed(each.rank, each.member, float(each.score)) for each in users]
         return await self._reads.table(
             asked.scope, asked.campus_id, _days(asked.period, day.ymd), asked.limit, asked.offset
         )
@@ -177,6 +179,14 @@ class CampusReader:
                 Delta(was.rank - each.rank, each.score - was.score) if was else Delta(None, None)
             )
         return deltas
+
+
+def _is_user(member: str) -> bool:
+    """Entries that other programs left in the sorted set are passed over."""
+    try:
+        return str(UUID(member)) == member
+    except ValueError:
+        return False
 
 
 def _days(period: Period, ymd: int) -> list[int]:

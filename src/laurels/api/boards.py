@@ -13,7 +13,7 @@ from laurels.api.auth import Call, admit, identify
 from laurels.api.document import own_name, problem_answers
 from laurels.api.parameters import NoParameters, query
 from laurels.archive.keys import EVERY_PROJECT, Scope
-from laurels.boards.definition import BoardDefinition, StoredBoard, parse_definition
+from laurels.boards.definition import BoardDefinition, Owner, StoredBoard, parse_definition
 from laurels.errors import Forbidden, NotFound
 
 router = APIRouter(tags=["boards"], generate_unique_id_function=own_name)
@@ -31,6 +31,7 @@ _BOARD = {
     "created_at": "2025-10-24T12:00:00Z",
     "updated_at": "2025-10-24T12:00:00Z",
     "definition": parse_definition(_DEFINITION).model_dump(mode="json"),
+    "owner": None,
 }
 
 
@@ -43,6 +44,8 @@ class Board(BaseModel):
     created_at: datetime
     updated_at: datetime
     definition: BoardDefinition
+    owner: Owner | None
+    """The flow that alone writes to the board; null for a board of the project's own."""
 
 
 class Boards(BaseModel):
@@ -216,4 +219,5 @@ def _board(stored: StoredBoard) -> Board:
         created_at=stored.created_at,
         updated_at=stored.updated_at,
         definition=stored.definition,
+        owner=stored.owner,
     )

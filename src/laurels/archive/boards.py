@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncConnection
 
     from laurels.archive.engine import Archive
+    from laurels.boards.definition import Owner
 
 log = get_logger("laurels.archive")
 
@@ -46,7 +47,13 @@ class BoardStore:
             return await _read(connection, project, board)
 
     async def put(
-        self, project: str, board: str, definition: BoardDefinition, *, expected_version: int | None = None
+        self,
+        project: str,
+        board: str,
+        definition: BoardDefinition,
+        *,
+        expected_version: int | None = None,
+        owner: Owner | None = None,
     ) -> StoredBoard:
         """Creates the board or changes its definition; the same definition again changes nothing.
 
@@ -64,11 +71,11 @@ class BoardStore:
             if await _retired(connection, project, board):
                 raise Conflict(f"{project}/{board} is being dropped or changed by another request; try again")
             if stored is None:
-                return replace(await _insert(connection, project, board, definition), created=True)
-            if stored.definition == definition:
+                return replace(await _insert(connection, project, board, definition, owner), created=True)
+            if (stored.definition, stored.owner) == (definition, owner):
                 return stored
             await _retire(connection, stored, whole=False)
-            return await _update(connection, project, board, definition)
+            return await _update(connection, project, board, definition, owner)
 
     async def drop(self, project: str, board: str) -> bool:
         """Deletes the definition, and records that its keys are to go; whether there was such a board."""
@@ -195,7 +202,7 @@ async def _retired(connection: AsyncConnection, project: str, board: str) -> lis
 
 
 async def _insert(
-    connection: AsyncConnection, project: str, board: str, definition: BoardDefinition
+    connection: AsyncConnection, project: str, board: str, definition: BoardDefinition, owner: Owner | None
 ) -> StoredBoard:
     first = await connection.execute(select(tables.board_version.next_value()))
     number = first.scalar_one()
@@ -205,18 +212,20 @@ async def _insert(
         "board": board,
         "definition": _stored_definition(definition),
         "version": number,
+        "owner": owner,
     }
     inserted = await connection.execute(insert(tables.boards).values(values).returning(tables.boards))
     return _stored(inserted.mappings().one())
 
 
 async def _update(
-    connection: AsyncConnection, project: str, board: str, definition: BoardDefinition
+    connection: AsyncConnection, project: str, board: str, definition: BoardDefinition, owner: Owner | None
 ) -> StoredBoard:
     values = {
         "definition": _stored_definition(definition),
         "version": tables.board_version.next_value(),
         "updated_at": func.now(),
+        "owner": owner,
     }
     changed = update(tables.boards).where(_named(project, board)).values(values).returning(tables.boards)
     return _stored((await connection.execute(changed)).mappings().one())

@@ -51,6 +51,8 @@ boards = Table(
     Column("id", BigInteger, nullable=False, unique=True),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     Column("updated_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    # The flow that alone writes to the board: `campus` or `index`.
+    Column("owner", Text),
 )
 
 # Definitions that are no longer in force, and whose keys may still be in Valkey: a row is written by the

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from laurels.boards import zones
 from laurels.boards.arrivals import Arrivals
-from laurels.boards.definition import BoardDefinition, Window
+from laurels.boards.definition import BoardDefinition, Window, require_writer
 from laurels.boards.keys import WHOLE, BoardRef, Cut, KeySpace
 from laurels.boards.ordering import Ordering
 from laurels.boards.windows import Calendar, Slot
@@ -23,6 +23,8 @@ from laurels.moments import DAY, MICROSECOND, Moment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from laurels.boards.definition import Owner
 
 # From the first, up to but not including the second; None where it is open.
 _Interval = tuple[Moment | None, Moment | None]
@@ -136,6 +138,7 @@ class Board:
         self, ref: BoardRef, definition: BoardDefinition, version: int, *, cluster: bool, prefix: str = ""
     ) -> None:
         self.ref = ref
+        self.owner: Owner | None = None
         self.definition = definition
         self.version = version
         self.ordering = Ordering.of(definition)
@@ -145,6 +148,10 @@ class Board:
         self._panes: dict[str, tuple[Pane, ...]] = {}
         self._touched: dict[Cut, list[Touched]] = {}
         self.window_key = lru_cache(maxsize=4096)(self._window_key)
+
+    def require_writer(self, writer: Owner | None) -> None:
+        """Raises `Conflict` unless this writer may change the board; None is every caller from outside."""
+        require_writer(str(self.ref), self.owner, writer)
 
     @cached_property
     def is_fast(self) -> bool:

@@ -85,12 +85,14 @@ class Catalog:
             self._with_metadata.discard(board)
 
     def compile(self, stored: StoredBoard) -> Board:
-        return Board(
+        board = Board(
             BoardRef(stored.project, stored.board),
             stored.definition,
             stored.version,
             cluster=self._valkey.is_cluster,
         )
+        board.owner = stored.owner
+        return board
 
     async def adopt(self, board: Board) -> None:
         """Puts this version in force, unless a later one is."""

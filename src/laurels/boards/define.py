@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from copy import copy
+from typing import TYPE_CHECKING, Final, Self
 
 from laurels.boards.board import Board
 from laurels.boards.claims import check_apart, check_templates, name_within
@@ -16,7 +17,7 @@ from laurels.logs import get_logger
 if TYPE_CHECKING:
     from laurels.archive.boards import BoardStore
     from laurels.boards.catalog import Catalog
-    from laurels.boards.definition import StoredBoard, Window
+    from laurels.boards.definition import Owner, StoredBoard, Window
     from laurels.boards.drops import Drops
     from laurels.boards.retention import Retention
     from laurels.moments import Moment
@@ -47,6 +48,13 @@ class Definer:
         self._retention = retention
         self._drops = drops
         self._cluster = cluster
+        self._owner: Owner | None = None
+
+    def acting_for(self, owner: Owner) -> Self:
+        """The same for a flow: boards that it defines are its own."""
+        flow = copy(self)
+        flow._owner = owner  # noqa: SLF001  # of its own kind
+        return flow
 
     async def define(
         self, ref: BoardRef, definition: BoardDefinition, *, only_new: bool = False
@@ -64,13 +72,19 @@ class Definer:
         before = await self._store.get(ref.project, ref.board)
         if before and only_new:
             raise Conflict(f"there is a board {ref} already")
+        if before:
+            before.require_writer(self._owner)
         old = self._catalog.compile(before) if before else None
         if old:
             await self._check_change(old, Board(ref, definition, old.version, cluster=self._cluster))
         if before and old and old.keys.shards != definition.shards:
             before = await self._clear(before)
         stored = await self._store.put(
-            ref.project, ref.board, definition, expected_version=before.version if before else 0
+            ref.project,
+            ref.board,
+            definition,
+            expected_version=before.version if before else 0,
+            owner=self._owner,
         )
         self._catalog.forget(ref)
         board = self._catalog.compile(stored)
@@ -111,6 +125,7 @@ class Definer:
         conflict: str | None = None
         if before:
             try:
+                before.require_writer(self._owner)
                 await self._check_change(self._catalog.compile(before), board)
             except Conflict as error:
                 conflict = error.detail
@@ -133,6 +148,8 @@ class Definer:
         """
         stored = await self._store.get(ref.project, ref.board)
         feeder = await self._feeder(ref)
+        if stored:
+            stored.require_writer(self._owner)
         if stored and feeder:
             named = name_within(ref, feeder)
             raise Conflict(f"{named} feeds {ref}; take {ref} out of its feeds first")
@@ -150,6 +167,7 @@ class Definer:
                 raise InvalidInput.at(f"feeds[{index}]", "a board cannot feed itself")
             if stored is None:
                 raise InvalidInput.at(f"feeds[{index}]", f"there is no board {feed}; define it first")
+            stored.require_writer(None)
             if stored.definition.rating is not None:
                 raise InvalidInput.at(f"feeds[{index}]", f"{feed} takes its scores from matches alone")
             if stored.definition.feeds:

@@ -31,7 +31,7 @@ from laurels.boards.patterns import Pattern
 from laurels.boards.rating import Rating  # noqa: TC001  # pydantic reads the annotations
 from laurels.boards.templates import check_template, key_parts
 from laurels.boards.zones import zone_names
-from laurels.errors import FieldError, InvalidInput
+from laurels.errors import Conflict, FieldError, InvalidInput
 from laurels.valkey.names import BOARD_NAMES
 
 if TYPE_CHECKING:
@@ -41,6 +41,10 @@ INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
 Aggregate = Literal["best", "last", "first", "sum"]
 Period = Literal["hourly", "daily", "weekly", "monthly", "yearly", "all_time", "rolling", "every"]
+
+# The flows that own boards.
+Owner = Literal["campus", "index"]
+OWNERS: dict[Owner, str] = {"campus": "the campus flow", "index": "an index declared on a model"}
 
 NAME_PATTERN = r"^[A-Za-z0-9._-]{1,64}$"
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
@@ -412,6 +416,17 @@ class StoredBoard:
     """Whether the call that returned this made the board."""
     id: int = 0
     """Its first version: what the archive knows it by, since names are used again; 0 over HTTP."""
+    owner: Owner | None = None
+    """The flow that alone writes to the board."""
+
+    def require_writer(self, writer: Owner | None) -> None:
+        """Raises `Conflict` unless this writer may change the board; None is every caller from outside."""
+        require_writer(f"{self.project}/{self.board}", self.owner, writer)
+
+
+def require_writer(board: str, owner: Owner | None, writer: Owner | None) -> None:
+    if owner not in (None, writer):
+        raise Conflict(f"{board} belongs to {OWNERS[owner]}, which alone writes to it; it can be read")
 
 
 def _check_sum(window: Window, by_label: dict[str, Window]) -> None:

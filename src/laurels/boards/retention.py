@@ -81,6 +81,7 @@ class Retention:
         encoded = check_member(member)
         while True:
             board = await self._catalog.in_force(ref)
+            board.require_writer(None)
             try:
                 return await self._remove(board, encoded, durability)
             except DefinitionChanged as changed:

@@ -19,9 +19,10 @@ import asyncio
 import secrets
 from collections import deque
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 import msgspec
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
     from laurels.boards.board import Board
     from laurels.boards.catalog import Catalog
+    from laurels.boards.definition import Owner
     from laurels.boards.deliver import LaidOut
     from laurels.boards.feeds import Feeds
     from laurels.boards.keys import BoardRef
@@ -174,10 +176,18 @@ class Submitter:
         self._clock = clock
         self._queues: dict[tuple[BoardRef, Durability], _Queue] = {}
         self._senders: set[asyncio.Task[None]] = set()
+        self._owner: Owner | None = None
+
+    def acting_for(self, owner: Owner) -> Self:
+        """The same for a flow, which writes to boards of its own."""
+        flow = copy(self)
+        flow._owner = owner  # noqa: SLF001  # of its own kind
+        return flow
 
     async def submit(self, ref: BoardRef, given: Submission, durability: Durability = "fast") -> Submitted:
         """One submission, and where it leaves its member."""
         board = await self._catalog.board(ref)
+        board.require_writer(self._owner)
         try:
             checked = check(board, given, self._clock())
         except InvalidInput:  # by a definition that another process may have changed
@@ -192,7 +202,7 @@ class Submitter:
         takes more than this process knows to say that the submission is good.
         """
         board = self._catalog.known(ref)
-        if board is None:
+        if board is None or board.owner != self._owner:
             return False
         try:
             checked = check(board, given, self._clock())
@@ -227,6 +237,7 @@ class Submitter:
         member's submissions is kept.
         """
         board = await self._catalog.board(ref)
+        board.require_writer(self._owner)
         batch = _Batch(durability, progress)
         try:
             await self._submit_all(board, enumerate(given), batch)

@@ -152,9 +152,11 @@ class Transfer:
     async def _check_definition(self, ref: BoardRef, fields: dict[str, Any]) -> None:
         definition = parse_definition(fields)
         try:
-            there = (await self.catalog.in_force(ref)).definition
+            board = await self.catalog.in_force(ref)
         except NotFound:
             return
+        board.require_writer(None)
+        there = board.definition
         for name in ("score", "ties", "order", "aggregate", "groups"):
             if getattr(there, name) != getattr(definition, name):
                 raise Conflict(f"{ref} is there with another {name}; import into another board (--into)")
@@ -178,6 +180,7 @@ class Transfer:
     ) -> Imported:
         """Members and scores of a plain sorted set, into the current window of a board."""
         board = await self.catalog.in_force(ref)
+        board.require_writer(None)
         now = self.clock()
         pane = board.pane(period)
         if pane.how != "direct":

@@ -92,14 +92,14 @@ class Indexes:
 
     async def _define(self, index: Declared[Any]) -> None:
         """The board holds nothing that the table does not tell, so what cannot change is made anew."""
-        board = str(index.ref(self._project))
+        board, definer = index.ref(self._project), self.laurels.index_definer
         for _ in range(2):  # another process may define it at the same moment
             with suppress(Conflict):
-                await self.laurels.define(board, index.definition)
+                await definer.define(board, index.definition)
                 return
         log.info("the index is declared otherwise than its board, and is made anew", index=index.name)
-        await self.laurels.drop(board)
-        await self.laurels.define(board, index.definition)
+        await definer.drop(board)
+        await definer.define(board, index.definition)
 
     def leaderboard(
         self, model: type[Model], index: str | InstrumentedAttribute[Any] | None = None

@@ -87,6 +87,7 @@ class Matches:
     async def play(self, ref: BoardRef, given: Match, durability: Durability = "fast") -> Matched:
         """One match, and where it leaves its players."""
         board = await self._catalog.board(ref)
+        board.require_writer(None)
         try:
             check_match(board, given, self._clock(), "")
         except InvalidInput:  # by a definition that another process may have changed

@@ -13,6 +13,7 @@ BOARD_NAMES: Final = frozenset(
         "calls",
         "cuts",
         "dead",
+        "fed",
         "ids",
         "index",
         "journal",
