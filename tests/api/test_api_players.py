@@ -125,6 +125,11 @@ async def test_players_cannot_use_up_each_others_ids(
         ({"exp": NOW - timedelta(seconds=11)}, "`exp` is over"),
         ({"exp": None}, "it needs the claim `exp`"),
         ({"exp": True}, "`exp` must be a number"),
+        *(
+            ({name: value}, f"`{name}` must be a number")
+            for name in ("exp", "nbf", "iat")
+            for value in (float("nan"), float("inf"), float("-inf"), "2000000000", [], {})
+        ),
         ({"nbf": NOW + timedelta(seconds=11)}, "`nbf` is to come"),
         ({"aud": "somebody"}, "its `aud` is not laurels"),
         ({"aud": None}, "it needs the claim `aud`"),

@@ -6,6 +6,7 @@ own `alg` decides nothing. Its `kid`, where it has one, only tells which of the 
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, field
 from datetime import datetime  # noqa: TC003  # msgspec reads it at run time
@@ -117,9 +118,10 @@ def verified(token: str, secrets: Sequence[ActiveSecret], audience: str, now: Mo
     """Whose the token is; raises `Unauthorized`, which says why not."""
     claims = _claims(token, [secret for secret in secrets if secret.use == "players"], audience)
     seconds = now / 1_000_000
-    if _moment(claims, "exp") <= seconds - LEEWAY_SECONDS:
+    moments = {name: _moment(claims, name) for name in ("exp", "nbf", "iat") if name in claims}
+    if moments["exp"] <= seconds - LEEWAY_SECONDS:
         raise Unauthorized("the token is no longer good: `exp` is over")
-    if "nbf" in claims and _moment(claims, "nbf") > seconds + LEEWAY_SECONDS:
+    if moments.get("nbf", -math.inf) > seconds + LEEWAY_SECONDS:
         raise Unauthorized("the token is not good yet: `nbf` is to come")
     try:
         check_member(claims["sub"])
@@ -154,7 +156,9 @@ def signed(claims: dict[str, Any], secret: str) -> str:
 
 def _moment(claims: dict[str, Any], name: str) -> float:
     value: object = claims[name]
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    # JSON has no NaN and no Infinity, but Python reads them. A token with either would never expire.
+    is_endless = isinstance(value, float) and not math.isfinite(value)
+    if isinstance(value, bool) or not isinstance(value, int | float) or is_endless:
         raise Unauthorized(f"the token's `{name}` must be a number: the time in unix seconds")
     return value
 
