@@ -58,12 +58,12 @@ run: $(VENV)/.run $(NODE) ## start Laurels with a demo project on http://127.0.0
 test: $(VENV)/.test $(NODE) ## run the tests, on a real Valkey, PostgreSQL and browser that they start themselves
 	@$(BIN)/python web/build_pages.py
 	@$(BIN)/python tests/web/install_browser.py
-	@$(BIN)/python tests/install_redis.py
+	@$(BIN)/python tests/install_packages.py
 	$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 .PHONY: matrix
 matrix: $(VENV)/.test ## run the engine's tests on Redis 7, Valkey 8 and 9, PostgreSQL 16 and 18; takes half an hour
-	@$(BIN)/python tests/install_redis.py
+	@$(BIN)/python tests/install_packages.py
 	$(BIN)/python tests/run_matrix.py --processes $(TEST_PROCESSES) $(SERVERS) -- $(ARGS)
 
 .PHONY: check

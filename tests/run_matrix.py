@@ -20,7 +20,7 @@ import urllib.request
 import zipfile
 from pathlib import Path
 
-from install_redis import ADVICE, PROGRAM
+from install_packages import ADVICE, PROGRAM
 from supported_servers import POSTGRES, VALKEY_SERVER
 
 SUITE = ("tests/valkey", "tests/boards", "tests/history", "tests/ratings", "tests/activity", "tests/archive")

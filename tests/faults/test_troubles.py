@@ -9,26 +9,25 @@ from __future__ import annotations
 import os
 import subprocess
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import httpx
 import pytest
 from deployment import KEY, Deployment, in_thread, until
+from install_packages import FAKETIME_ADVICE, faketime
 from journal_rows import journal, until_archived
 from load import Load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
     from contextlib import AbstractContextManager
+    from pathlib import Path
 
     Trouble = Callable[[Deployment], AbstractContextManager[None]]
 
 ROUNDS = int(os.environ.get("TROUBLE_ROUNDS", "1"))
 DISK_MIB = 320
 HOUR = 3600
-# Debian's `libfaketime`: the processes that load it read the time with the offset that a file holds.
-FAKETIME = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
 
 
 @contextmanager
@@ -139,13 +138,15 @@ async def test_postgres_away_loses_nothing(place: Path):
 
 @pytest.mark.parametrize("seconds", [HOUR, -HOUR])
 async def test_clocks_that_step_by_an_hour_lose_nothing(place: Path, seconds: int):
-    if FAKETIME is None:
-        pytest.skip("needs Debian's libfaketime")
+    # The processes that load it read the time with the offset that a file holds.
+    library = faketime()
+    if library is None:
+        pytest.skip(FAKETIME_ADVICE)
     offset = place / "offset"
     offset.write_text("+0")
     offset.chmod(0o644)
     settings = {
-        "LD_PRELOAD": str(FAKETIME),
+        "LD_PRELOAD": str(library),
         "FAKETIME_TIMESTAMP_FILE": str(offset),
         "FAKETIME_NO_CACHE": "1",
         "FAKETIME_DONT_FAKE_MONOTONIC": "1",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 import pytest
-from install_redis import ADVICE, PROGRAM
+from install_packages import ADVICE, PROGRAM
 from supported_servers import valkey_server
 from valkey_servers import running
 
