@@ -83,21 +83,22 @@ class Oracle:
         self.end_windows(now)
         for group in self.groups(groups):
             changed = set[str]()
+            aggregate = op or self.definition.aggregate
             for window in self.direct_windows():
                 slot = self.calendar(window, group).at(given.moment)
                 if self.is_over(window, slot, group, now):
                     self.ended.add((window.label, slot.text))
                 of_window = self.entries.setdefault((window.label, slot.text, group), {})
                 old = of_window.get(given.member)
-                new = self.aggregated(op or self.definition.aggregate, old, given)
-                if new != old:
+                new = self.aggregated(aggregate, old, given)
+                if new != old or self.sets_metadata(aggregate, given):
                     of_window[given.member] = new
                     changed.add(window.label)
             for window in self.definition.windows:
                 if window.period != "rolling" and window.sum_of in changed:
-                    self._move_sum(window, group, given)
+                    self._move_sum(window, group, given, aggregate)
 
-    def _move_sum(self, window: Window, group: Groups, given: Scored) -> None:
+    def _move_sum(self, window: Window, group: Groups, given: Scored, aggregate: str) -> None:
         slot = self.calendar(window, group).at(given.moment)
         base = next(w for w in self.definition.windows if w.label == window.sum_of)
         total = sum(
@@ -111,6 +112,12 @@ class Oracle:
         old = of_window.get(given.member)
         if old is None or old.score != total:
             of_window[given.member] = replace(given, score=total)
+        elif self.sets_metadata(aggregate, given):
+            of_window[given.member] = replace(old, metadata=given.metadata)
+
+    def sets_metadata(self, op: str, given: Scored) -> bool:
+        """Whether the metadata is taken although the score is the same."""
+        return op == "last" and given.metadata is not None
 
     def is_over(self, window: Window, slot: Slot, group: Groups, now: Moment) -> bool:
         until = self.calendar(window, group).kept_until(slot)
@@ -127,6 +134,8 @@ class Oracle:
             return new
         if op == "sum":
             return old if new.score == 0 else replace(new, score=old.score + new.score)
+        if new.score == old.score and self.sets_metadata(op, new):
+            return replace(old, metadata=new.metadata)
         if op == "first" or new.score == old.score:
             return old
         if op == "best" and (new.score > old.score) != (self.definition.order == "desc"):

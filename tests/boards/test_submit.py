@@ -158,6 +158,34 @@ class TestMetadata:
         assert engine.standing(board, "ada").metadata is None
         assert engine.page(board, period="all_time").entries[0].metadata is None
 
+    @pytest.mark.parametrize("exact", [{}, {"ties": "earliest"}, {"dense": True}])
+    def test_the_same_score_corrects_it_where_the_last_submission_counts(
+        self, engine: Laurels, new_board: NewBoard, exact: dict[str, Any]
+    ):
+        windows = [{"period": "daily"}, {"period": "all_time"}, {"period": "weekly", "sum_of": "daily"}]
+        board = new_board(aggregate="last", windows=windows, **exact)
+        engine.submit(board, "ada", 10, metadata={"level": 1})
+        engine.submit(board, "bob", 10)
+        corrected = engine.submit(board, "ada", 10, metadata={"level": 2})
+        assert (corrected.applied, corrected.rank, corrected.previous_score) == (True, 1, 10)
+        assert not engine.submit(board, "ada", 10).applied
+        for period in ("daily", "all_time", "weekly"):
+            stands = engine.standing(board, "ada", period=period)
+            assert (stands.rank, stands.score, stands.metadata) == (1, 10, {"level": 2})
+        engine.submit_many(board, [Submission("ada", 11), Submission("ada", 11, metadata={"level": 3})])
+        assert engine.standing(board, "ada").metadata == {"level": 3}
+
+    def test_the_same_score_corrects_it_only_where_the_last_submission_counts(
+        self, engine: Laurels, new_board: NewBoard
+    ):
+        board = new_board(allow_op=True)
+        engine.submit(board, "ada", 10, metadata={"level": 1})
+        for op in ("best", "first"):
+            assert not engine.submit(board, "ada", 10, op=op, metadata={"level": 2}).applied
+        assert engine.standing(board, "ada").metadata == {"level": 1}
+        assert engine.submit(board, "ada", 10, op="last", metadata={"level": 2}).applied
+        assert engine.standing(board, "ada").metadata == {"level": 2}
+
     def test_it_goes_when_a_batch_without_any_sets_the_entry(
         self, engine: Laurels, other_engine: Laurels, new_board: NewBoard
     ):

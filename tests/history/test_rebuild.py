@@ -115,6 +115,20 @@ class TestAfterALossOfMemory:
         assert told.rows > 60
         assert await keys_of(laurels, f"rebuild-*{board}*") == []
 
+    async def test_metadata_that_the_same_score_corrected_is_as_it_was(
+        self, laurels: Laurels, new_board: NewBoard
+    ):
+        board = await new_board(**{**EVERYTHING, "aggregate": "last"})
+        for level in (1, 2):
+            await laurels.submit(board, "ada", 5, metadata={"level": level})
+        await laurels.submit(board, "ada", 5)
+        before = await pictures(laurels, board)
+        await laurels.archived(board)
+        await forget_everything(laurels, board)
+        await laurels.rebuild(board)
+        assert await pictures(laurels, board) == before
+        assert (await laurels.standing(board, "ada", period="all_time")).metadata == {"level": 2}
+
     async def test_windows_live_as_long_as_before(self, laurels: Laurels, new_board: NewBoard):
         board = await new_board(
             windows=[{"period": "daily", "keep": 3}, {"period": "all_time"}], ties="member"

@@ -52,7 +52,7 @@ local function enter(header, board, windows, states, targets, submission)
   for _, target in ipairs(targets) do is_folded[target.window] = target.how == 'fold' end
   for window, new in pairs(entries) do
     local old = states[window][member]
-    if new ~= old then
+    if changes_entry(header, submission, old, new) then
       local change = { member = member, old = old, new = new, metadata = header.metadata[submission.index] or '' }
       write(board, windows[window], { change })
       if board.metadata and not is_folded[window] then write_metadata(windows[window], { change }) end

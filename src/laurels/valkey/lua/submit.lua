@@ -357,6 +357,11 @@ local function read_submissions(header, board, args)
   return submissions, members
 end
 
+-- Whether a submission changes an entry: the entry itself, or on `last` its metadata alone.
+local function changes_entry(header, submission, old, new)
+  return new ~= old or (submission.op == 'last' and (header.metadata[submission.index] or '') ~= '')
+end
+
 -- Notes that a window's entry becomes another; a member's later change goes on from its first.
 local function note(changes, places, window, member, old, new, metadata)
   local of_window = changes[window]
@@ -382,7 +387,8 @@ local function is_entangled(header)
   return false
 end
 
--- What the submissions change: for each window a list of {member, old, new, metadata}, a member once.
+-- What the submissions change: for each window a list of {member, old, new, metadata}, a member once; and the
+-- place of each member in that list.
 -- Marks the submissions that are refused. Every window is as all submissions leave it in `states` after.
 local function compute(header, board, states, submissions, refused)
   local changes, places = {}, {}
@@ -395,13 +401,13 @@ local function compute(header, board, states, submissions, refused)
         local submission = submissions[i]
         local old = state[submission.member]
         local new = aggregated(board, submission, old)
-        if new ~= old and not refused[i] then
+        if not refused[i] and changes_entry(header, submission, old, new) then
           note(changes, places, window, submission.member, old, new, header.metadata[i] or '')
           state[submission.member] = new
         end
       end
     end
-    return changes
+    return changes, places
   end
   local targets = targets_by_submission(header)
   for i, submission in ipairs(submissions) do
@@ -411,13 +417,13 @@ local function compute(header, board, states, submissions, refused)
     end
     for window, new in pairs(entries or {}) do
       local old = states[window][submission.member]
-      if new ~= old then
+      if changes_entry(header, submission, old, new) then
         note(changes, places, window, submission.member, old, new, header.metadata[i] or '')
         states[window][submission.member] = new
       end
     end
   end
-  return changes
+  return changes, places
 end
 
 local function write_metadata(window, changes)
@@ -449,7 +455,7 @@ local function write_general(header, board, windows, args, refused)
   local submissions, members = read_submissions(header, board, args)
   local states = read_states(header, board, windows, members)
   local before = header.report == 1 and found_before(header, board, windows, states, submissions) or {}
-  local changes = compute(header, board, states, submissions, refused)
+  local changes, places = compute(header, board, states, submissions, refused)
   local is_folded = {}
   for _, target in ipairs(header.targets) do is_folded[target.window] = target.how == 'fold' end
   for window, of_window in pairs(changes) do
@@ -462,7 +468,7 @@ local function write_general(header, board, windows, args, refused)
     local entry = first > 0 and states[first][member] or nil
     local previous = place(board, old.entry)
     reports[i] = {
-      entry ~= old.entry and 1 or 0,
+      places[first] and places[first][member] and 1 or 0,
       entry == old.entry and previous or place(board, entry),
       previous,
       changes[first] and rank(board, windows[first], entry, member) or old.rank,
