@@ -11,7 +11,7 @@ from browsing import fits, violations
 from playwright.async_api import expect
 
 if TYPE_CHECKING:
-    from browsing import Open
+    from browsing import Open, Watch
     from cli_processes import Served
     from playwright.async_api import Page, Route
 
@@ -57,6 +57,16 @@ async def test_the_way_leads_from_page_to_page_without_loading_anew(open_page: O
     await page.go_back()
     await expect(page.get_by_role("heading", level=1)).to_have_text("Laurels API")
     assert await page.evaluate("window.sameDocument")
+
+
+@pytest.mark.parametrize("colours", ["light", "dark"])
+async def test_an_address_that_is_no_page_says_so_and_leads_home(open_page: Open, watch: Watch, colours: str):
+    watch.expected.append("status of 404")
+    page = await open_page("no/where", color_scheme=colours)
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Not found")
+    assert not await violations(page)
+    await page.get_by_role("link", name="Go to the start page").click()
+    await expect(page.get_by_label("API key")).to_be_visible()
 
 
 async def test_the_keyboard_may_skip_to_the_page(open_page: Open):

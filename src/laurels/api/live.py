@@ -17,7 +17,7 @@ from laurels.api.answers import with_exact_scores
 from laurels.api.auth import admit
 from laurels.api.operation import Operations
 from laurels.api.parameters import WindowParameters
-from laurels.api.problems import answer_to
+from laurels.api.problems import encode_problem
 from laurels.boards.changes import Snapshot
 from laurels.boards.keys import BoardRef
 from laurels.boards.live import View
@@ -171,8 +171,7 @@ class EventStream(Response):
         return event
 
     def _end(self, error: LaurelsError) -> bytes:
-        problem = bytes(answer_to(self._call.request.scope, error).body)
-        return b"event: end\ndata: %s\n\n" % problem
+        return b"event: end\ndata: %s\n\n" % encode_problem(self._call.request.scope, error)
 
 
 @contextmanager

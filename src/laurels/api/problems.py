@@ -1,4 +1,4 @@
-"""Every error as one kind of answer: RFC 9457 `application/problem+json`.
+"""Every error as one kind of answer: RFC 9457 `application/problem+json`, or a page for people in a browser.
 
 A problem's `type` is `/problems/<kind>`, where the server explains it. What an error says of the inside of a
 deployment (addresses, stack traces) goes to the log, under the request's id, and not to the caller.
@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 import msgspec
 from fastapi.exceptions import RequestValidationError
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import Match, Route
 
+from laurels.api.error_page import error_page, prefers_html
 from laurels.errors import (
     BadSignature,
     Conflict,
@@ -161,7 +163,21 @@ async def handle(request: Request, error: Exception) -> Response:
 def answer_to(scope: Scope, error: Exception) -> Response:
     problem = known(scope, error)
     _record(problem, error)
-    content = Problem(
+    content = _content(scope, problem)
+    headers = {**_headers(problem), "Vary": "Accept"}
+    if prefers_html(Headers(scope=scope).get("accept", "")):
+        return error_page(content, headers)
+    return Response(msgspec.json.encode(content), problem.status, headers=headers, media_type=MEDIA_TYPE)
+
+
+def encode_problem(scope: Scope, error: LaurelsError) -> bytes:
+    """The JSON of a problem that another kind of answer carries."""
+    _record(error, error)
+    return msgspec.json.encode(_content(scope, error))
+
+
+def _content(scope: Scope, problem: LaurelsError) -> Problem:
+    return Problem(
         type=type_of(problem),
         title=problem.title,
         status=problem.status,
@@ -172,9 +188,6 @@ def answer_to(scope: Scope, error: Exception) -> Response:
         retry_with=problem.retry_with if isinstance(problem, OutcomeUnknown) else None,
         accepted=scope["state"].get("accepted"),
         checks=problem.checks if isinstance(problem, NotReady) else None,
-    )
-    return Response(
-        msgspec.json.encode(content), problem.status, headers=_headers(problem), media_type=MEDIA_TYPE
     )
 
 
