@@ -119,6 +119,9 @@ async def test_players_cannot_use_up_each_others_ids(
     assert await members(client, open_board) == {"ada": 8, "bob": 8}
 
 
+NOT_NUMBERS: list[Any] = [float("nan"), float("inf"), float("-inf"), "2000000000", [], {}]
+
+
 @pytest.mark.parametrize(
     ("claims", "why"),
     [
@@ -128,7 +131,7 @@ async def test_players_cannot_use_up_each_others_ids(
         *(
             ({name: value}, f"`{name}` must be a number")
             for name in ("exp", "nbf", "iat")
-            for value in (float("nan"), float("inf"), float("-inf"), "2000000000", [], {})
+            for value in NOT_NUMBERS
         ),
         ({"nbf": NOW + timedelta(seconds=11)}, "`nbf` is to come"),
         ({"aud": "somebody"}, "its `aud` is not laurels"),
