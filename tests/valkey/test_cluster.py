@@ -13,6 +13,8 @@ from valkey_cluster import ClusterServer, cluster_servers, cluster_url, move_slo
 
 from laurels.errors import OutcomeUnknown, Unavailable
 from laurels.valkey.client import Valkey
+from laurels.valkey.cluster import key_of
+from laurels.valkey.requirements import COMMANDS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator
@@ -44,6 +46,12 @@ def owner_of(servers: list[ClusterServer], key: str) -> int:
 
 async def in_thread(work: Any) -> None:  # noqa: ANN401  # any callable
     await asyncio.to_thread(work)
+
+
+@pytest.mark.parametrize("command", [each for each in COMMANDS if "{key}" in each])
+def test_the_key_of_every_command_decides_its_node(command: str):
+    words = command.split()
+    assert key_of(tuple(words)) == "{key}"
 
 
 async def test_calls_leave_a_silent_primary_for_its_replica(servers: list[ClusterServer], valkey: Valkey):

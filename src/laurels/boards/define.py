@@ -196,9 +196,13 @@ class Definer:
         own = check_templates(ref, definition, cluster=self._cluster)
         for other in await self._store.matching("$.keys.*"):
             other_ref = BoardRef(other.project, other.board)
-            if other_ref != ref:
+            if other_ref == ref:
+                continue
+            try:
                 others = KeySpace(other_ref, other.definition, cluster=self._cluster)
-                check_apart(own, others.patterns(other.definition), name_within(ref, other_ref))
+            except InvalidInput:  # defined on one node, and of no use on a cluster: it has no keys here
+                continue
+            check_apart(own, others.patterns(other.definition), name_within(ref, other_ref))
 
     async def _check_change(self, old: Board, new: Board) -> None:
         was, will_be = old.definition, new.definition

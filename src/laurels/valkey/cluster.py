@@ -34,7 +34,7 @@ UNANSWERED = (exceptions.ConnectionError, exceptions.TimeoutError, OSError)
 # Where the first key stands, for commands whose first argument is none; 0 for none at all.
 _KEY_AT: Final[Mapping[str, int]] = {
     "PING": 0, "TIME": 0, "PUBLISH": 0, "INFO": 0, "CONFIG": 0, "XINFO": 2, "XGROUP": 2, "MEMORY": 2,
-    "EVAL": 3, "FCALL": 3, "FCALL_RO": 3,
+    "SINTERCARD": 2, "EVAL": 3, "FCALL": 3, "FCALL_RO": 3,
 }  # fmt: skip
 
 _T = TypeVar("_T")
