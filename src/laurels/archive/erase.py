@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import Text, cast, func, null, or_, select, text, tuple_, update
+from sqlalchemy import JSON, Text, cast, func, null, or_, select, text, tuple_, update
 
 from laurels.archive.tables import journal, snapshot_entries, snapshots
 
@@ -93,7 +93,8 @@ class EraseStore:
                     in_metadata.append(tuple(identity))
                 if given is not None and in_text(bytes(given).decode()):
                     in_ids.append(tuple(identity))
-        for found, values in ((in_metadata, {"metadata": null()}), (in_ids, {"id": null()})):
+        # Not SQL's null: done again, such a submission takes away what an earlier one gave the entry.
+        for found, values in ((in_metadata, {"metadata": JSON.NULL}), (in_ids, {"id": null()})):
             for first in range(0, len(found), ROWS_AT_ONCE):
                 some = tuple_(*_IDENTITY).in_(found[first : first + ROWS_AT_ONCE])
                 async with self._archive.writing() as connection:

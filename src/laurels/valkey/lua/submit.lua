@@ -26,7 +26,7 @@
 --         ids         each submission's given id, or ''
 --         calls       the call that made the id, where a made id comes back in a retry, or ''
 --         ops         each submission's aggregate, or '' for the board's
---         metadata    each submission's metadata, or ''
+--         metadata    each submission's metadata; '' where it has none; 'null' where it was erased
 --         first       each submission's window to report on, or 0
 --         max_change  0, or the greatest distance from the entry in the first window
 --         targets     list of {window, chosen, seconds, how, base, days, op}:
@@ -429,7 +429,7 @@ end
 local function write_metadata(window, changes)
   local kept, dropped = {}, {}
   for _, change in ipairs(changes) do
-    if change.metadata == '' then
+    if change.metadata == '' or change.metadata == 'null' then
       dropped[#dropped + 1] = change.member
     else
       kept[#kept + 1] = change.member
