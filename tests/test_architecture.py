@@ -31,6 +31,7 @@ MAY_USE = {
     "settings": {"errors", "masking"},
     "logs": {"masking"},
     "outcomes": set[str](),
+    "signing": set[str](),
     "valkey": {"errors", "logs", "outcomes"},
     "archive": {
         "errors",
@@ -71,6 +72,7 @@ MAY_USE = {
         "boards.submission",
         "errors",
         "ratings.match",
+        "signing",
     },
     "demo": {"activity", "boards", "clock", "errors", "moments"},
     "doctor": {"archive", "embedded", "errors", "history", "masking", "settings", "valkey"},
@@ -89,6 +91,7 @@ MAY_USE = {
         "metrics",
         "moments",
         "ratings.match",
+        "signing",
         "valkey.functions",  # a session of the console begins by one
         "valkey.messages",
         "valkey.names",
@@ -164,6 +167,7 @@ PURE = {
     "ratings.sheet",
     "ratings.state",
     "ratings.systems",
+    "signing",
     "valkey.messages",
     "valkey.names",
 }

@@ -116,7 +116,7 @@ def install() -> None:
     if INSTALLED.is_file() and INSTALLED.read_text() == wanted:
         return
     print("Installing what the pages are built with; the first time takes half a minute.", flush=True)
-    node = _node()
+    node = find_node()
     # Not `npm ci`: that wants the packages of every platform in the lock file; not every registry has them.
     _run([*_npm(node), "install", "--no-save", "--loglevel=error"], node)
     INSTALLED.write_text(wanted)
@@ -125,7 +125,7 @@ def install() -> None:
 def run_package(program: str, *words: str) -> None:
     """A program of one of the packages, such as `vite/bin/vite.js`."""
     install()
-    node = _node()
+    node = find_node()
     _run([str(node), str(PACKAGES / program), *words], node)
 
 
@@ -137,7 +137,7 @@ def _run(command: list[str], node: Path) -> None:
         raise CannotBuild(f"{' '.join(command[:3])} ended with {error.returncode}") from error
 
 
-def _node() -> Path:
+def find_node() -> Path:
     for found in (shutil.which("node"), _of_the_wheel()):
         if found and _version(found) >= LEAST_NODE:
             return Path(found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 from datetime import UTC, datetime, timedelta
 from itertools import count
@@ -40,13 +41,24 @@ def bearer(secret: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {secret}"}
 
 
-def signed(secret: str, body: bytes, *, at: datetime = NOW, nonce: str = "") -> dict[str, str]:
-    """The headers of a signed body."""
+def signed(  # what a signature covers
+    secret: str,
+    target: str,
+    body: bytes,
+    *,
+    method: str = "POST",
+    at: datetime = NOW,
+    nonce: str = "",
+    key: str = "",
+) -> dict[str, str]:
+    """The headers of a signed request."""
     timestamp = str(int(at.timestamp()))
-    nonce = nonce or f"nonce-{next(_nonces):08}"
-    digest = hmac.new(secret.encode(), f"{timestamp}.{nonce}.".encode() + body, "sha256")
-    return {
+    nonce = nonce or f"nonce-{next(_nonces):012}"
+    text = "\n".join(("v2", method, target, timestamp, nonce, key, hashlib.sha256(body).hexdigest()))
+    digest = hmac.new(secret.encode(), text.encode(), "sha256")
+    headers = {
         "X-Laurels-Timestamp": timestamp,
         "X-Laurels-Nonce": nonce,
-        "X-Laurels-Signature": f"v1={digest.hexdigest()}",
+        "X-Laurels-Signature": f"v2={digest.hexdigest()}",
     }
+    return headers | ({"Idempotency-Key": key} if key else {})

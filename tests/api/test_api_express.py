@@ -263,7 +263,9 @@ async def test_players_and_signatures_are_left_to_the_operation(
     while (refused := await way.post(board, content=content, headers=json)).status_code == 200:
         pass  # not heard of yet
     assert refused.json()["type"] == "/problems/bad-signature"
-    answer = await way.post(board, content=content, headers=json | signed(of_signatures or "", content))
+    answer = await way.post(
+        board, content=content, headers=json | signed(of_signatures or "", f"{board}/scores", content)
+    )
     assert answer.status_code == 200
     assert not any(way.taken[-2:])
 

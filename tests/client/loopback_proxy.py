@@ -34,6 +34,8 @@ class Proxy:
         """What happens to the next requests, in order; None and what is beyond pass."""
         self.requests: list[bytes] = []
         """As they arrived, head and body."""
+        self.removed_prefix = b""
+        """What is taken off the beginning of each path."""
 
     @property
     def address(self) -> str:
@@ -88,7 +90,8 @@ class Proxy:
             return
         with socket.create_connection(self._upstream) as server:
             self._open.add(server)
-            server.sendall(request.replace(b"\r\n", b"\r\nConnection: close\r\n", 1))
+            passed = request.replace(b" %s/" % self.removed_prefix, b" /", 1)
+            server.sendall(passed.replace(b"\r\n", b"\r\nConnection: close\r\n", 1))
             if fault is None:
                 while piece := server.recv(BUFFER):
                     client.sendall(piece)

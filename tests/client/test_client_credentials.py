@@ -59,7 +59,7 @@ def test_what_must_be_signed_is_signed(
         client.submit(board, "ada", 5)
     pauses: list[float] = []
     with Client(
-        proxy.address, key=served.key, project=project, signing_secret=secret, sleep=pauses.append
+        proxy.address, key=served.key, project=project, secret=secret, sleep=pauses.append
     ) as signing:
         proxy.faults.extend(["after", "halfway"])  # the nonce of a try whose answer was lost is used up
         assert signing.submit(board, "ada", 5).score == 5
@@ -71,7 +71,7 @@ def test_what_must_be_signed_is_signed(
         ("ada", 5), ("eve", 1), ("bob", 1)
     ]  # fmt: skip
     with (
-        Client(served.address, key=served.key, project=project, signing_secret="another") as forging,
+        Client(served.address, key=served.key, project=project, secret="another") as forging,
         pytest.raises(BadSignature),
     ):
         forging.submit(board, "ada", 5)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from laurels.client import NotUnderstood, Refused, Retries, Unreachable
+from laurels.client import NotUnderstood, Refused, Retries, Submission, Unreachable
 from laurels.client.call import Caller
 from laurels.client.operations import Operations
-from laurels.client.steps import Lost, Pause, Reply, Send
+from laurels.client.steps import Lost, Pause, Reply, Send, Take
 from laurels.errors import (
     BadSignature,
     Conflict,
@@ -29,6 +29,8 @@ from laurels.errors import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from laurels.client.steps import Flow, Step
     from laurels.valkey.messages import Durability
 
@@ -58,10 +60,11 @@ class Played:
         self.answer: Any = None
         self.error: LaurelsError | None = None
         waiting = list(replies)
+        given = [Submission("ada", 5)]
         try:
             step: Step = next(flow)
             while True:
-                reply = None
+                reply: Reply | Lost | list[Submission] | None = None
                 if isinstance(step, Pause):
                     self.pauses.append(step.seconds)
                     if clock:
@@ -69,6 +72,8 @@ class Played:
                 elif isinstance(step, Send):
                     self.sent.append(step)
                     reply = waiting.pop(0)
+                elif isinstance(step, Take):
+                    reply, given = given, []
                 step = flow.send(reply)
         except StopIteration as end:
             self.answer = end.value
@@ -271,14 +276,23 @@ def test_one_call_has_one_request_id():
     assert len({send.request.headers["X-Request-Id"] for send in played.sent}) == 1
 
 
-def test_every_try_is_signed_anew():
-    flow = operations(secret="between-us").submit("b", "ada", 5)
-    played = Played(flow, LOST, reply(200, SUBMITTED))
+SUBMITTING: dict[str, Callable[[Operations], Any]] = {
+    "scores": lambda operations: operations.submit("b", "ada", 5),
+    "matches": lambda operations: operations.match("b", ["ada", "bob"], "ada"),
+    "scores/batch": lambda operations: operations.submit_many("b"),
+}
+
+
+@pytest.mark.parametrize("path", SUBMITTING)
+def test_every_try_of_a_submission_is_signed_anew(path: str):
+    played = Played(SUBMITTING[path](operations(secret="between-us")), LOST, reply(404))
+    assert len(played.sent) == 2
     for send in played.sent:
         headers, body = send.request.headers, send.request.body or b""
-        signed = f"{headers['X-Laurels-Timestamp']}.{headers['X-Laurels-Nonce']}.".encode() + body
-        expected = hmac.new(b"between-us", signed, hashlib.sha256).hexdigest()
-        assert headers["X-Laurels-Signature"] == f"v1={expected}"
+        lines = ("v2", "POST", f"/v1/projects/arcade/boards/b/{path}", headers["X-Laurels-Timestamp"],
+                 headers["X-Laurels-Nonce"], "", hashlib.sha256(body).hexdigest())  # fmt: skip
+        expected = hmac.new(b"between-us", "\n".join(lines).encode(), hashlib.sha256).hexdigest()
+        assert headers["X-Laurels-Signature"] == f"v2={expected}"
     assert len({send.request.headers["X-Laurels-Nonce"] for send in played.sent}) == 2
 
 

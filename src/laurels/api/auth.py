@@ -20,6 +20,7 @@ from laurels.api.parameters import check_name
 from laurels.archive.keys import EVERY_PROJECT, SCOPES, digest_of, name_of_key
 from laurels.archive.project_secrets import name_of_secrets
 from laurels.errors import BadSignature, Forbidden, Unauthorized
+from laurels.signing import SIGNATURE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -250,7 +251,7 @@ async def _as_signed(call: Call, most_bytes: int) -> Call:
     secrets = keyring.recall_secrets(call.project)
     if secrets is None:
         secrets = await keyring.secrets(call.project)
-    if not secrets and signatures.SIGNATURE not in call.request.headers:
+    if not secrets and SIGNATURE not in call.request.headers:
         return call
     try:
         request = await signatures.verified(call.request, call.laurels, call.project, secrets, most_bytes)

@@ -19,7 +19,7 @@ from laurels.api.problems import EXPLANATIONS, MEDIA_TYPE, Problem, type_of
 from laurels.boards.submission import ID_BYTES, MEMBER_BYTES, OPERATIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from fastapi.routing import APIRoute
     from starlette.routing import BaseRoute
@@ -213,7 +213,7 @@ def _described(operation: Operation) -> Schema:
         "parameters": [
             *_path_parameters(operation),
             *query_parameters(operation.parameters),
-            *_header_parameters(operation),
+            *header_parameters(operation.documented.get("headers", {})),
         ],
         "responses": _answers(operation),
     }
@@ -241,9 +241,12 @@ def query_parameters(kind: type[msgspec.Struct]) -> Iterable[Schema]:
         yield {**parameter, "required": True} if name in required else parameter
 
 
-def _header_parameters(operation: Operation) -> Iterable[Schema]:
-    for name, about in operation.documented.get("headers", {}).items():
-        yield {"name": name, "in": "header", "description": about, "schema": HEADER_SCHEMAS.get(name, _TEXT)}
+def header_parameters(headers: Mapping[str, str]) -> list[Schema]:
+    """How headers look, by what each means."""
+    return [
+        {"name": name, "in": "header", "description": about, "schema": HEADER_SCHEMAS.get(name, _TEXT)}
+        for name, about in headers.items()
+    ]
 
 
 def _content(sent: Body) -> Schema:

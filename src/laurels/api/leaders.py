@@ -10,9 +10,9 @@ from fastapi import APIRouter, Depends, Path, Request, Response
 from msgspec import Meta, Struct
 from pydantic import BaseModel
 
-from laurels.api import body
+from laurels.api import body, signatures
 from laurels.api.auth import Call, admit, identify
-from laurels.api.document import HEADER_SCHEMAS, own_name, problem_answers, query_parameters
+from laurels.api.document import header_parameters, own_name, problem_answers, query_parameters
 from laurels.api.idempotency import Fingerprint, claim, key_of, replayed
 from laurels.api.parameters import NoParameters, parse_pairs, query
 from laurels.archive.keys import Scope
@@ -143,15 +143,13 @@ _POST: dict[str, Any] = {
             FORM: {"schema": _VALUE, "example": {"value": 5, "type": "inc"}},
         },
     },
-    "parameters": [
+    "parameters": header_parameters(
         {
-            "name": FIELD,
-            "in": "header",
-            "description": "It stands for this request alone. Sent again, the request gets the same answer, "
-            "with `Idempotency-Replayed: true`.",
-            "schema": HEADER_SCHEMAS[FIELD],
+            **signatures.DOCUMENTED,
+            FIELD: "It stands for this request alone. Sent again, the request gets the same answer, with "
+            "`Idempotency-Replayed: true`.",
         }
-    ],
+    ),
 }
 
 

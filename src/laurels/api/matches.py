@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from laurels.api import body
+from laurels.api import body, signatures
 from laurels.api.answers import answer
 from laurels.api.durability import DOCUMENTED, durability_of
 from laurels.api.idempotency import Fingerprint, claim, key_of, replayed
 from laurels.api.operation import Body, Operations
-from laurels.api.scores import SIGNED
 from laurels.errors import InvalidInput
 from laurels.ratings.match import Match, Matched
 
@@ -55,7 +54,7 @@ _ADA: Final = {
         "players": [_ADA, {**_ADA, "member": "bob", "rating": 984, "change": -16, "rank": 4}],
     },
     headers={
-        **SIGNED,
+        **signatures.DOCUMENTED,
         **DOCUMENTED,
         "Idempotency-Key": "Another way to give the `id`; it stands for this request alone. Sent again, the "
         "request gets the same answer, with `Idempotency-Replayed: true`.",

@@ -36,11 +36,6 @@ MOST_KEPT: Final = 100
 KEPT_BYTES: Final = 2**14
 
 Given: TypeAlias = "tuple[int, bytes | None]"
-SIGNED: Final = {
-    signatures.TIMESTAMP: "Of a signed request: the time, in unix seconds.",
-    signatures.NONCE: "Of a signed request: 8 to 128 visible ASCII characters, never used before.",
-    signatures.SIGNATURE: "`v1=` and the hex of HMAC-SHA256 over TIMESTAMP.NONCE.BODY.",
-}
 
 operations = Operations("scores")
 
@@ -80,7 +75,7 @@ class BatchAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
         "id": "~YmTlp2hAyYd2xkGXiXXz1A.0",
     },
     headers={
-        **SIGNED,
+        **signatures.DOCUMENTED,
         **DOCUMENTED,
         "Idempotency-Key": "Another way to give the `id`; it stands for this request alone. Sent again, the "
         "request gets the same answer, with `Idempotency-Replayed: true`.",
@@ -147,7 +142,7 @@ async def _submit(call: Call, given: Submission) -> Response:
     answer=BatchAnswer,
     example={"accepted": 1, "rejected": [{"index": 1, "detail": "score: must be a number, not a string"}]},
     headers={
-        **SIGNED,
+        **signatures.DOCUMENTED,
         **DOCUMENTED,
         "Idempotency-Key": "Gives each submission without an `id` of its own the id `KEY.INDEX`; it stands "
         "for this batch alone. Sent again, the batch gets the same answer, and `Idempotency-Replayed: true`.",

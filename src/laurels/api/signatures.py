@@ -1,12 +1,12 @@
-"""Signatures on submissions: proof that a body comes from who has the project's secret, and comes once.
+"""Signatures on submissions: proof that a request comes from a holder of the project's secret, and once.
 
-`X-Laurels-Signature: v1=HEX`, where HEX is the HMAC-SHA256 of `TIMESTAMP.NONCE.BODY` under the secret: the
-body to the byte as it was sent, compressed or not. A signed body is read whole, and verified before any of it
-counts.
+`X-Laurels-Signature: v2=HEX` is the HMAC-SHA256 of the text that `laurels.signing` describes. A signed body
+is read whole, as it was sent, and verified before any of it counts.
 """
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 import re
 from contextlib import aclosing
@@ -17,6 +17,18 @@ from starlette.requests import Request
 
 from laurels.api import body
 from laurels.errors import BadSignature
+from laurels.signing import (
+    IDEMPOTENCY_KEY,
+    IDEMPOTENCY_KEY_PATTERN,
+    NONCE,
+    NONCE_PATTERN,
+    SIGNATURE,
+    TARGET_PATTERN,
+    TIMESTAMP,
+    TIMESTAMP_PATTERN,
+    VERSION,
+    Signed,
+)
 from laurels.valkey.names import NONCE as NONCE_KEY
 
 if TYPE_CHECKING:
@@ -27,11 +39,6 @@ if TYPE_CHECKING:
     from laurels.archive.project_secrets import ActiveSecret
     from laurels.laurels import Laurels
 
-TIMESTAMP: Final = "X-Laurels-Timestamp"
-NONCE: Final = "X-Laurels-Nonce"
-SIGNATURE: Final = "X-Laurels-Signature"
-HEADERS: Final = (TIMESTAMP, NONCE, SIGNATURE)
-
 # How far the client's clock may be from ours, in seconds.
 WINDOW_SECONDS: Final = 300
 # A nonce is remembered for longer than a timestamp can be good: from 300 s ahead to 300 s behind.
@@ -40,13 +47,29 @@ NONCE_SECONDS: Final = 2 * WINDOW_SECONDS + 60
 IN_MEMORY_BYTES: Final = 2**20
 PIECE_BYTES: Final = 2**16
 
+_LINES: Final = (
+    f"{VERSION}, method, path with query, timestamp, nonce, {IDEMPOTENCY_KEY} (may be empty), hex of SHA-256 "
+    "of the body as sent"
+)
 HOW: Final = (
-    f"send {TIMESTAMP} (unix seconds), {NONCE} (8 to 128 visible ASCII characters) and {SIGNATURE}: v1= and "
-    "the hex of HMAC-SHA256 over TIMESTAMP.NONCE.BODY"
+    f"send {TIMESTAMP} (unix seconds), {NONCE} (16 to 64 of A-Z a-z 0-9 - _) and {SIGNATURE}: {VERSION}= and "
+    f"the hex of HMAC-SHA256 over seven lines: {_LINES}"
+)
+OLD_VERSION: Final = (
+    f"{SIGNATURE}: v1 is no longer accepted, because its text could be read in more than one way; {HOW}"
 )
 
-_NONCE: Final = re.compile(r"[!-~]{8,128}")
-_SIGNATURE: Final = re.compile(r"v1=([0-9a-fA-F]{64})")
+_IDEMPOTENCY_KEY: Final = re.compile(IDEMPOTENCY_KEY_PATTERN)
+_NONCE: Final = re.compile(NONCE_PATTERN)
+_TARGET: Final = re.compile(TARGET_PATTERN)
+_TIMESTAMP: Final = re.compile(TIMESTAMP_PATTERN)
+_SIGNATURE: Final = re.compile(rf"{VERSION}=([0-9a-fA-F]{{64}})")
+
+DOCUMENTED: Final = {
+    TIMESTAMP: "Of a signed request: the time, in unix seconds.",
+    NONCE: "Of a signed request: 16 to 64 of `A-Z a-z 0-9 - _`, never used before in the project.",
+    SIGNATURE: f"`{VERSION}=` and the hex of HMAC-SHA256 over seven lines: {_LINES}.",
+}
 
 
 async def verified(
@@ -56,55 +79,78 @@ async def verified(
 
     Raises `BadSignature`; what was read of the body can be read again from the request that is returned.
     """
-    keys = [secret.key.encode() for secret in secrets if secret.use == "signatures"]
-    sent = request.headers.get(SIGNATURE)
-    if sent is None:
+    keys = [secret.key for secret in secrets if secret.use == "signatures"]
+    if not request.headers.getlist(SIGNATURE):
         if any(secret.required for secret in secrets):
             raise BadSignature(f"submissions to {project} must be signed: {HOW}")
         return request
     if not keys:
         raise BadSignature(f"{project} has no secret for signatures in force: leave {SIGNATURE} out")
-    timestamp, nonce, signature = _read(request, sent)
-    if abs(laurels.clock() // 1_000_000 - int(timestamp)) > WINDOW_SECONDS:
+    signature, signed = _read(request)
+    if abs(laurels.clock() // 1_000_000 - int(signed.timestamp)) > WINDOW_SECONDS:
         raise BadSignature(
-            f"{TIMESTAMP} is more than {WINDOW_SECONDS} seconds from our clock: sign anew, and check yours"
+            f"{TIMESTAMP} is more than {WINDOW_SECONDS} seconds from the server's clock: set the clock, "
+            "and sign again"
         )
     spool: SpooledTemporaryFile[bytes] = SpooledTemporaryFile(IN_MEMORY_BYTES)  # noqa: SIM115  # read later
     try:
-        digests = [hmac.new(key, f"{timestamp}.{nonce}.".encode(), "sha256") for key in keys]
+        digest = hashlib.sha256()
         async with aclosing(body.raw_pieces(request, limit)) as pieces:
             async for piece in pieces:
                 spool.write(piece)
-                for digest in digests:
-                    digest.update(piece)
-        _compare(signature, [digest.digest() for digest in digests])
-        await _use_up(laurels, project, nonce)
+                digest.update(piece)
+        _compare(signature, [signed.signature(key, digest.hexdigest()) for key in keys])
+        await _use_up(laurels, project, signed.nonce)
     except BaseException:
         spool.close()
         raise
     return _replayed(request, spool)
 
 
-def _read(request: Request, sent: str) -> tuple[str, str, bytes]:
-    timestamp, nonce = request.headers.get(TIMESTAMP, ""), request.headers.get(NONCE, "")
-    signature = _SIGNATURE.fullmatch(sent)
-    if signature is None:
-        raise BadSignature(f"{SIGNATURE} must be v1= and 64 hexadecimal digits: {HOW}")
-    if not re.fullmatch(r"[0-9]{1,12}", timestamp):
+def _read(request: Request) -> tuple[str, Signed]:
+    """The signature, and what it says that it covers."""
+    found = _SIGNATURE.fullmatch(_only(request, SIGNATURE))
+    if found is None:
+        if _only(request, SIGNATURE).startswith("v1="):
+            raise BadSignature(OLD_VERSION)
+        raise BadSignature(f"{SIGNATURE} must be {VERSION}= and 64 hexadecimal digits: {HOW}")
+    timestamp, nonce = _only(request, TIMESTAMP), _only(request, NONCE)
+    if not _TIMESTAMP.fullmatch(timestamp):
         raise BadSignature(f"{TIMESTAMP} must be the time in unix seconds: {HOW}")
     if not _NONCE.fullmatch(nonce):
-        raise BadSignature(f"{NONCE} must be 8 to 128 visible ASCII characters: {HOW}")
-    return timestamp, nonce, bytes.fromhex(signature[1])
+        raise BadSignature(f"{NONCE} must be 16 to 64 of A-Z a-z 0-9 - _: {HOW}")
+    target = _target(request)
+    if not _TARGET.fullmatch(target):
+        raise BadSignature("the path and the query of a signed request must be percent-encoded ASCII")
+    key = _only(request, IDEMPOTENCY_KEY)
+    if not _IDEMPOTENCY_KEY.fullmatch(key):
+        raise BadSignature(f"{IDEMPOTENCY_KEY} of a signed request must be ASCII characters")
+    return found[1].lower(), Signed(request.method, target, timestamp, nonce, key)
 
 
-def _compare(signature: bytes, computed: Sequence[bytes]) -> None:
+def _only(request: Request, name: str) -> str:
+    """The header's value, empty without one; a header that a signature covers is sent once."""
+    values = request.headers.getlist(name)
+    if len(values) > 1:
+        raise BadSignature(f"{name} is there {len(values)} times: send it once")
+    return values[0] if values else ""
+
+
+def _target(request: Request) -> str:
+    """The path and the query as they were sent."""
+    path: str = request.scope["path"]
+    query: bytes = request.scope["query_string"]
+    return f"{path}?{query.decode('latin-1')}" if query else path
+
+
+def _compare(signature: str, computed: Sequence[str]) -> None:
     """With every one, each in constant time."""
     if not sum(hmac.compare_digest(each, signature) for each in computed):
-        raise BadSignature(f"{SIGNATURE} is not that of this body: {HOW}")
+        raise BadSignature(f"{SIGNATURE} is not that of this request: {HOW}")
 
 
 async def _use_up(laurels: Laurels, project: str, nonce: str) -> None:
-    """Only after the signature was found good: nobody else can use up a nonce."""
+    """Only after the signature was found good: so only a holder of the secret can use up a nonce."""
     key = f"{NONCE_KEY}{project}:{nonce}"
     if not await laurels.valkey.command("SET", key, 1, "NX", "EX", NONCE_SECONDS):
         raise BadSignature(f"{NONCE} was used before: sign every request, a repeated one too, with a new one")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import secrets
 import time
 from dataclasses import dataclass, field, replace
@@ -15,21 +13,21 @@ from laurels.client.errors import Unreachable, error_of
 from laurels.client.retries import Retries, Tries, asked_pause, is_passing
 from laurels.client.steps import Lost, Pause, Request, Send
 from laurels.errors import NotFound, OutcomeUnknown
+from laurels.signing import IDEMPOTENCY_KEY, Signed
 
 if TYPE_CHECKING:
     from laurels.client.steps import Flow, Reply
     from laurels.errors import LaurelsError
-
-SIGNATURE_VERSION: Final = "v1"
 
 
 @dataclass(frozen=True)
 class Caller:
     """Who calls, and how patiently."""
 
-    secret: str | None = field(default=None, repr=False)
+    bearer: str | None = field(default=None, repr=False)
     """A key, or a player's token."""
-    signing_secret: str | None = field(default=None, repr=False)
+    secret: str | None = field(default=None, repr=False)
+    """Signs submissions."""
     timeout: float = 10.0
     retries: Retries = field(default_factory=Retries)
 
@@ -69,24 +67,14 @@ class Caller:
     def dressed(self, request: Request, request_id: str, *, signed: bool = False) -> Request:
         """With what every request carries. A signature holds for one try: its nonce is good once."""
         headers = {**request.headers, "X-Request-Id": request_id, "User-Agent": _AGENT}
-        if self.secret is not None:
-            headers["Authorization"] = f"Bearer {self.secret}"
-        if signed and self.signing_secret is not None:
-            headers |= signature(
-                self.signing_secret, request.body or b"", int(time.time()), secrets.token_hex(16)
-            )
+        if self.bearer is not None:
+            headers["Authorization"] = f"Bearer {self.bearer}"
+        if signed and self.secret is not None:
+            now, nonce = str(int(time.time())), secrets.token_hex(16)
+            key = request.headers.get(IDEMPOTENCY_KEY, "")
+            signed_parts = Signed(request.method, request.path, now, nonce, key)
+            headers |= signed_parts.headers(self.secret, request.body or b"")
         return replace(request, headers=headers)
-
-
-def signature(secret: str, body: bytes, timestamp: int, nonce: str) -> dict[str, str]:
-    """The headers that prove who sent this body, and when (unix seconds)."""
-    signed = b".".join((str(timestamp).encode(), nonce.encode(), body))
-    digest = hmac.new(secret.encode(), signed, hashlib.sha256).hexdigest()
-    return {
-        "X-Laurels-Timestamp": str(timestamp),
-        "X-Laurels-Nonce": nonce,
-        "X-Laurels-Signature": f"{SIGNATURE_VERSION}={digest}",
-    }
 
 
 def _unsure(error: LaurelsError, id: str | None) -> OutcomeUnknown:  # noqa: A002  # as above

@@ -32,23 +32,23 @@ class Options(TypedDict, total=False):
     timeout: float
     """Seconds: how long connecting, or waiting for more of an answer, may take in one try. Default 10."""
     retries: Retries
-    signing_secret: str | None
-    """Signs submissions, for projects that ask for it."""
+    secret: str | None
+    """The project's secret for signatures: every submission is signed with it."""
 
 
 def caller_of(options: Options) -> Caller:
     key, token = options.get("key"), options.get("token")
     if key is not None and token is not None:
         raise InvalidInput.at("token", "a client has a key or a player's token, not both")
-    for name, secret in (("key", key), ("token", token)):
-        if secret is not None and not _SECRET.fullmatch(secret):
+    for name, given in (("key", key), ("token", token), ("secret", options.get("secret"))):
+        if given is not None and not _SECRET.fullmatch(given):
             raise InvalidInput.at(name, "must be visible ASCII characters, without spaces or line ends")
-    given = Caller()
+    default = Caller()
     return Caller(
         key if token is None else token,
-        options.get("signing_secret"),
-        options.get("timeout", given.timeout),
-        options.get("retries", given.retries),
+        options.get("secret"),
+        options.get("timeout", default.timeout),
+        options.get("retries", default.retries),
     )
 
 

@@ -1,0 +1,52 @@
+"""The text that a signature is made of, for the server that checks it and the client that makes it. Pure.
+
+Seven lines, joined by one line feed each: the version, the method, the target, the time, the nonce, the
+`Idempotency-Key` and the digest of the body. No line can hold a line feed, so the text has one reading.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from typing import Final, NamedTuple
+
+TIMESTAMP: Final = "X-Laurels-Timestamp"
+NONCE: Final = "X-Laurels-Nonce"
+SIGNATURE: Final = "X-Laurels-Signature"
+IDEMPOTENCY_KEY: Final = "Idempotency-Key"
+VERSION: Final = "v2"
+
+# Regular expressions of what a line may be.
+TIMESTAMP_PATTERN: Final = r"[0-9]{1,12}"
+NONCE_PATTERN: Final = r"[A-Za-z0-9_-]{16,64}"
+TARGET_PATTERN: Final = r"/[!-~]*"
+IDEMPOTENCY_KEY_PATTERN: Final = r"[ -~]*"
+
+
+class Signed(NamedTuple):
+    """What a signature covers, besides the body."""
+
+    method: str
+    target: str
+    """The path and the query as they are sent, percent-encoded."""
+    timestamp: str
+    """Unix seconds."""
+    nonce: str
+    idempotency_key: str = ""
+    """Empty for a request without one."""
+
+    def text(self, body_digest: str) -> str:
+        """`body_digest`: the SHA-256 of the body as it is sent, in hex."""
+        return "\n".join((VERSION, *self, body_digest))
+
+    def signature(self, secret: str, body_digest: str) -> str:
+        """HMAC-SHA256, in hex."""
+        return hmac.new(secret.encode(), self.text(body_digest).encode(), hashlib.sha256).hexdigest()
+
+    def headers(self, secret: str, body: bytes) -> dict[str, str]:
+        signature = self.signature(secret, hashlib.sha256(body).hexdigest())
+        return {
+            TIMESTAMP: self.timestamp,
+            NONCE: self.nonce,
+            SIGNATURE: f"{VERSION}={signature}",
+        }
