@@ -5,7 +5,7 @@ import gzip
 import json
 import zlib
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import zstandard
@@ -23,6 +23,9 @@ COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     "gzip": partial(gzip.compress, mtime=0),  # or the names of tests would tell the time
     "zstd": zstandard.ZstdCompressor(level=3, write_checksum=True).compress,
 }
+
+
+zlib_decompressobj = zlib.decompressobj
 
 
 def lines_of(count: int) -> bytes:
@@ -181,6 +184,52 @@ def test_gzip_gives_all_that_it_holds_back_for_a_full_piece():
     decoder = encodings.Gzip()
     assert sum(map(len, decoder.decode(content))) == encodings.PIECE_BYTES * 3 + 1
     assert decoder.is_complete
+
+
+class Counting:
+    """Decompresses as zlib does, and counts the bytes that it is handed."""
+
+    handed = 0
+
+    def __init__(self, wbits: int) -> None:
+        self._real = zlib_decompressobj(wbits)
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401  # of zlib
+        return getattr(self._real, name)
+
+    def decompress(self, data: bytes, most: int) -> bytes:
+        type(self).handed += len(data)
+        return self._real.decompress(data, most)
+
+
+@pytest.mark.parametrize("content", [b"", b"1", b"\n" * 5000], ids=["empty", "small", "bomb"])
+def test_the_work_for_many_members_of_gzip_is_in_proportion_to_their_length(
+    content: bytes, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(zlib, "decompressobj", Counting)
+    member = gzip.compress(content, mtime=0)
+    for count in (1000, 9000):
+        Counting.handed = 0
+        sent = member * count
+        assert b"".join(encodings.Gzip().decode(sent)) == content * count
+        assert Counting.handed <= 40 * len(sent)
+
+
+EMPTY_FRAMES = {
+    "gzip": gzip.compress(b"", mtime=0),
+    "zstd": zstandard.ZstdCompressor().compress(b""),
+    "zstd, skippable": b"\x50\x2a\x4d\x18" + bytes(4),
+}
+
+
+@pytest.mark.parametrize("kind", EMPTY_FRAMES)
+async def test_a_body_of_countless_members_or_frames_is_refused(client: AsyncClient, board: str, kind: str):
+    sent = EMPTY_FRAMES[kind] * (2**20 // len(EMPTY_FRAMES[kind]))
+    headers = {"Content-Encoding": kind[:4], "Content-Type": "application/json"}
+    for path in ("/scores", "/scores/batch"):
+        answer = await client.post(f"{board}{path}", content=sent, headers=headers)
+        assert (answer.status_code, answer.json()["type"]) == (400, "/problems/malformed")
+        assert "more than 10000 members or frames" in answer.json()["detail"]
 
 
 @pytest.mark.parametrize("path", ["/scores", "/scores/batch", "/entries/among"])

@@ -7,6 +7,8 @@ about the first, JSON about the second.
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -36,6 +38,13 @@ LINES: Final = "application/x-ndjson"
 
 Decoded = TypeVar("Decoded")
 
+_SPACE: Final = b" \t\n\r"
+_NO_SPACE: Final = re.compile(r"[^ \t\n\r]")
+_anything = msgspec.json.Decoder(msgspec.Raw)
+_array = msgspec.json.Decoder(list[msgspec.Raw])
+# Finds the end of a value that is known to be JSON; numbers are not read.
+_scan: Final = json.JSONDecoder(parse_int=len, parse_float=len, strict=False).raw_decode
+
 
 def media_type(request: Request, *accepted: str) -> str:
     """Which of the accepted types the body has; the first when it does not say."""
@@ -52,9 +61,11 @@ def media_type(request: Request, *accepted: str) -> str:
     return given or accepted[0]
 
 
-async def read_json(request: Request, decoder: msgspec.json.Decoder[Decoded]) -> Decoded:
+async def read_json(
+    request: Request, decoder: msgspec.json.Decoder[Decoded], limit: int = BODY_BYTES
+) -> Decoded:
     media_type(request, JSON)
-    return decode(await read(request), decoder)
+    return decode(await read(request, limit), decoder)
 
 
 def decode(encoded: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[Decoded]) -> Decoded:
@@ -69,6 +80,30 @@ def decode(encoded: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[Decoded])
         raise Malformed("not UTF-8") from error
     except RecursionError as error:
         raise Malformed("nested too deeply") from error
+
+
+def elements(encoded: bytes) -> Iterator[bytes]:
+    """The elements of an array, each as it was sent, one at a time: a list of all is 30 times as large."""
+    if not encoded.lstrip(_SPACE).startswith(b"["):
+        decode(encoded, _array)
+    decode(encoded, _anything)
+    text = encoded.decode("latin-1")  # a character for each byte
+    end = text.index("[")
+    while (start := _beginning(text, end + 1)) < len(text) and text[start] != "]":
+        try:
+            _, end = _scan(text, start)
+        except RecursionError as error:
+            raise Malformed("nested too deeply") from error
+        yield encoded[start:end]
+        end = _beginning(text, end)
+        if text[end] == "]":
+            return
+
+
+def _beginning(text: str, start: int) -> int:
+    """Where what is not space begins."""
+    found = _NO_SPACE.search(text, start)
+    return found.start() if found else len(text)
 
 
 async def read(request: Request, limit: int = BODY_BYTES) -> bytes:
@@ -116,11 +151,10 @@ async def decoded_pieces(
     expansion = Expansion(limit)
     async with aclosing(pieces):
         async for piece in pieces:
-            if decoder is None:
-                yield piece
-                continue
-            for unpacked in _unpacked(decoder, piece, expansion):
+            for unpacked in (piece,) if decoder is None else _unpacked(decoder, piece, expansion):
                 yield unpacked
+                # What is there already, or unpacked from little, would otherwise keep everybody else waiting.
+                await asyncio.sleep(0)
     if decoder is not None:
         _check_complete(decoder)
 
@@ -138,8 +172,6 @@ async def read_lines(pieces: AsyncGenerator[bytes]) -> AsyncGenerator[list[bytes
             rest = others.pop()
             yield [_line(line), *(each if len(each) <= LINE_BYTES else None for each in others)]
             line = bytearray(rest[: LINE_BYTES + 1])
-            # What was buffered, or unpacked from little, would otherwise keep everybody else waiting.
-            await asyncio.sleep(0)
     if line:
         yield [_line(line)]
 

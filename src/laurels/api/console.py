@@ -1,6 +1,6 @@
 """Signing in to the console, and out. A session then counts for every other route as its key does."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from fastapi import APIRouter, Depends, Request, Response
@@ -12,6 +12,12 @@ from laurels.api.document import own_name, problem_answers
 from laurels.api.parameters import NoParameters, query
 from laurels.archive.keys import SCOPES, Scope, digest_of
 from laurels.errors import Forbidden, Unauthorized
+
+if TYPE_CHECKING:
+    from laurels.api.limiter import Limiter
+
+# Nobody is known before the body is read, so little of it is.
+SIGN_IN_BYTES: Final = 4096
 
 router = APIRouter(tags=["console"], generate_unique_id_function=own_name)
 
@@ -73,7 +79,9 @@ async def sign_in(request: Request, response: Response) -> Session:
     Only for pages of this origin, which send `X-Laurels-Console: 1` with this and with whatever changes
     something.
     """
-    given = await body.read_json(request, _sign_in)
+    limiter: Limiter = request.app.state.limiter
+    limiter.check_failures(request)
+    given = await body.read_json(request, _sign_in, SIGN_IN_BYTES)
     key = given.key.strip()
     holder = await holder_with(request, key)
     if "admin" not in holder.scopes:

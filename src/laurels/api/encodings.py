@@ -6,7 +6,8 @@ What a small body may become is bounded too: a bomb is refused long before it is
 from __future__ import annotations
 
 import zlib
-from typing import TYPE_CHECKING, Final, Protocol
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
 import zstandard
 
@@ -21,8 +22,8 @@ MOST_EXPANSION: Final = 200
 FREE_BYTES: Final = 2**20
 # What RFC 8878 asks every reader to have room for; `zstd -19` needs no more.
 WINDOW_BYTES: Final = 2**23
-# A block of zstd is 4 bytes or more, and at most 128 KiB of output: so a slice becomes at most 4 MiB.
-SLICE_BYTES: Final = 128
+# Members of gzip or frames of zstd: parallel compressors make one for each block of 64 KiB or more.
+MOST_PARTS: Final = 10_000
 
 
 class Decoder(Protocol):
@@ -36,66 +37,111 @@ class Decoder(Protocol):
     def decode(self, piece: bytes) -> Iterator[bytes]: ...
 
 
-class Gzip:
-    """One or more members, one behind the other."""
+class _Member(Protocol):
+    """What `zlib.decompressobj` makes."""
+
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes: ...
+    @property
+    def unconsumed_tail(self) -> bytes: ...
+    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
+
+
+class _Parts(ABC):
+    """A body that consists of parts, one behind the other: members of gzip, or frames of zstd.
+
+    It is read in slices. Where a part ends, what is left of its slice is copied; of a whole body, that would
+    make the work grow with the square of its length.
+    """
+
+    slice_bytes: ClassVar[int]
 
     def __init__(self) -> None:
-        self._stream = zlib.decompressobj(zlib.MAX_WBITS | 16)
+        self._parts = 0
+
+    def decode(self, piece: bytes) -> Iterator[bytes]:
+        gathered: list[bytes] = []
+        size = 0
+        for start in range(0, len(piece), self.slice_bytes):
+            for decoded in self._unpacked(piece[start : start + self.slice_bytes]):
+                gathered.append(decoded)
+                size += len(decoded)
+                if size >= PIECE_BYTES:
+                    yield b"".join(gathered)
+                    gathered.clear()
+                    size = 0
+        if size:
+            yield b"".join(gathered)
+
+    def _count_part(self) -> None:
+        self._parts += 1
+        if self._parts > MOST_PARTS:
+            raise Malformed(
+                f"the compressed body has more than {MOST_PARTS} members or frames: send fewer, larger"
+            )
+
+    @abstractmethod
+    def _unpacked(self, rest: bytes) -> Iterator[bytes]: ...
+
+
+class Gzip(_Parts):
+    slice_bytes = 2**10
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._member = self._begun()
 
     @property
     def is_complete(self) -> bool:
-        return self._stream.eof
+        return self._member.eof
 
-    def decode(self, piece: bytes) -> Iterator[bytes]:
-        full = False
-        while piece or full:
-            if self._stream.eof:
-                self._stream = zlib.decompressobj(zlib.MAX_WBITS | 16)
+    def _begun(self) -> _Member:
+        self._count_part()
+        return zlib.decompressobj(zlib.MAX_WBITS | 16)
+
+    def _unpacked(self, rest: bytes) -> Iterator[bytes]:
+        is_full = False
+        while rest or is_full:
+            if self._member.eof:
+                self._member = self._begun()
             try:
-                decoded = self._stream.decompress(piece, PIECE_BYTES)
+                decoded = self._member.decompress(rest, PIECE_BYTES)
             except zlib.error as error:
                 raise Malformed("the body is not gzip, or damaged") from error
-            piece = self._stream.unused_data if self._stream.eof else self._stream.unconsumed_tail
-            full = len(decoded) == PIECE_BYTES and not self._stream.eof
-            if decoded:
-                yield decoded
+            rest = self._member.unused_data if self._member.eof else self._member.unconsumed_tail
+            is_full = len(decoded) == PIECE_BYTES and not self._member.eof
+            yield decoded
 
 
-class Zstandard:
-    """One or more frames, one behind the other."""
+class Zstandard(_Parts):
+    # A block of zstd is 4 bytes or more, and at most 128 KiB of output: so a slice becomes at most 4 MiB.
+    slice_bytes = 128
 
     def __init__(self) -> None:
+        super().__init__()
         self._decompressor = zstandard.ZstdDecompressor(max_window_size=WINDOW_BYTES)
-        self._frame = self._decompressor.decompressobj()
+        self._frame = self._begun()
 
     @property
     def is_complete(self) -> bool:
         return self._frame.eof
 
-    def decode(self, piece: bytes) -> Iterator[bytes]:
-        gathered: list[bytes] = []
-        size = 0
-        for start in range(0, len(piece), SLICE_BYTES):
-            rest = piece[start : start + SLICE_BYTES]
-            while rest:
-                decoded, rest = self._decoded(rest)
-                gathered.append(decoded)
-                size += len(decoded)
-            if size >= PIECE_BYTES:
-                yield b"".join(gathered)
-                gathered.clear()
-                size = 0
-        if size:
-            yield b"".join(gathered)
+    def _begun(self) -> zstandard.ZstdDecompressionObj:
+        self._count_part()
+        return self._decompressor.decompressobj()
 
-    def _decoded(self, some: bytes) -> tuple[bytes, bytes]:
-        if self._frame.eof:
-            self._frame = self._decompressor.decompressobj()
-        try:
-            decoded = self._frame.decompress(some)
-        except zstandard.ZstdError as error:
-            raise Malformed("the body is not zstd, damaged, or needs a window beyond 8 MiB") from error
-        return decoded, self._frame.unused_data if self._frame.eof else b""
+    def _unpacked(self, rest: bytes) -> Iterator[bytes]:
+        while rest:
+            if self._frame.eof:
+                self._frame = self._begun()
+            try:
+                decoded = self._frame.decompress(rest)
+            except zstandard.ZstdError as error:
+                raise Malformed("the body is not zstd, damaged, or needs a window beyond 8 MiB") from error
+            rest = self._frame.unused_data if self._frame.eof else b""
+            yield decoded
 
 
 CODINGS: Final[dict[str, type[Decoder]]] = {"gzip": Gzip, "x-gzip": Gzip, "zstd": Zstandard}

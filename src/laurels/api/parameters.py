@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 Parameters = TypeVar("Parameters", bound=Struct)
 
+# Of a query or a form; no route has more than ten.
+MOST_PAIRS: Final = 100
+
 _NAME: Final = re.compile(NAME_PATTERN)
 
 
@@ -138,14 +141,17 @@ def parse_pairs(sent: bytes, kind: type[Parameters], what: str = "the query") ->
 
 
 def _pairs(sent: bytes, what: str) -> dict[str, str]:
+    if sent.count(b"&") >= MOST_PAIRS:
+        raise InvalidInput(f"{what} has more than {MOST_PAIRS} parameters")
     try:
         pairs = parse_qsl(sent.decode(), keep_blank_values=True, errors="strict")
     except ValueError as error:
         raise InvalidInput(f"{what} is not percent-encoded UTF-8") from error
-    given = dict(pairs)
-    for name in given if len(given) < len(pairs) else ():
-        if sum(name == other for other, _ in pairs) > 1:
+    given: dict[str, str] = {}
+    for name, value in pairs:
+        if name in given:
             raise InvalidInput.at(name, "is given more than once")
+        given[name] = value
     return given
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -29,8 +30,12 @@ if TYPE_CHECKING:
 # What of a batch is on its way to the engine at once.
 CHUNK_SUBMISSIONS: Final = 2000
 CHUNK_BYTES: Final = 2**20
+# How many are judged before others may go on.
+PAUSE_SUBMISSIONS: Final = 200
 # A body of nothing but line ends must not become an answer of gigabytes.
 MOST_LISTED: Final = 10_000
+# A detail may name what was sent.
+LONGEST_DETAIL: Final = 500
 # What of an answer's rejections is kept for a repetition.
 MOST_KEPT: Final = 100
 KEPT_BYTES: Final = 2**14
@@ -38,8 +43,6 @@ KEPT_BYTES: Final = 2**14
 Given: TypeAlias = "tuple[int, bytes | None]"
 
 operations = Operations("scores")
-
-_elements = msgspec.json.Decoder(list[msgspec.Raw])
 
 EXAMPLE: Final = {
     "member": "ada",
@@ -199,7 +202,7 @@ async def _given(pieces: AsyncGenerator[bytes], *, is_lines: bool) -> AsyncGener
     if not is_lines:
         async with aclosing(pieces):
             whole = b"".join([piece async for piece in pieces])
-        yield ((index, bytes(element)) for index, element in enumerate(body.decode(whole, _elements)))
+        yield enumerate(body.elements(whole))
         return
     index = 0
     async with aclosing(body.read_lines(pieces)) as some:
@@ -240,7 +243,9 @@ class _Batch:
     async def _submit(self, given: AsyncGenerator[Iterable[Given]]) -> None:
         size = 0
         async for some in given:
-            for index, encoded in some:
+            for count, (index, encoded) in enumerate(some, 1):
+                if count % PAUSE_SUBMISSIONS == 0:
+                    await asyncio.sleep(0)
                 try:
                     submission = self._decoded(index, encoded)
                 except (InvalidInput, Malformed, Forbidden) as error:
@@ -284,4 +289,4 @@ class _Batch:
     def _reject(self, index: int, detail: str) -> None:
         self._rejected_total += 1
         if len(self._rejected) < MOST_LISTED:
-            self._rejected.append(Rejected(index, detail))
+            self._rejected.append(Rejected(index, detail[:LONGEST_DETAIL]))

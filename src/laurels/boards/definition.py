@@ -37,6 +37,8 @@ from laurels.valkey.names import BOARD_NAMES
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+# In a definition as it is given, nested ones included; the largest that there can be has some hundreds.
+MOST_VALUES = 5000
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
 Aggregate = Literal["best", "last", "first", "sum"]
@@ -446,6 +448,7 @@ def _check_sum(window: Window, by_label: dict[str, Window]) -> None:
 
 def parse_definition(fields: object) -> BoardDefinition:
     """The definition that these fields declare; raises `InvalidInput` with every field that is wrong."""
+    _check_size(fields)
     try:
         return BoardDefinition.model_validate(fields)
     except ValidationError as error:
@@ -453,14 +456,25 @@ def parse_definition(fields: object) -> BoardDefinition:
         raise InvalidInput("; ".join(f"{each.field}: {each.detail}" for each in found), *found) from error
 
 
+def _check_size(fields: object) -> None:
+    """What is wrong costs an error for each value, at a thousand times its bytes."""
+    values = [fields]
+    for place, value in enumerate(values):
+        if place == MOST_VALUES:
+            raise InvalidInput.at("definition", f"has more than {MOST_VALUES} values")
+        if isinstance(value, dict):
+            values += cast("dict[str, object]", value).values()
+        elif isinstance(value, list):
+            values += cast("list[object]", value)
+
+
 def field_errors(error: ValidationError) -> Iterator[FieldError]:
     """What pydantic found, in our words: the path as it is written in the input, and why."""
-    failed = {tuple(each["loc"]) for each in error.errors()}
-    for each in error.errors(include_url=False, include_context=False, include_input=False):
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    around = {each["loc"][:steps] for each in found for steps in range(len(each["loc"]))}
+    for each in found:
         location = each["loc"]
-        is_echo = each["type"] == "too_short" and any(
-            len(other) > len(location) and other[: len(location)] == location for other in failed
-        )
+        is_echo = each["type"] == "too_short" and location in around
         if not is_echo:
             yield _about(location, each["msg"].removeprefix("Value error, "))
 
