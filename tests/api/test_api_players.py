@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import base64
+import hmac
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -133,11 +135,20 @@ NOT_NUMBERS: list[Any] = [float("nan"), float("inf"), float("-inf"), "2000000000
             for name in ("exp", "nbf", "iat")
             for value in NOT_NUMBERS
         ),
+        *(
+            ({name: value}, f"`{name}` must be a number: the time in unix seconds, before the year 10000")
+            for name in ("exp", "nbf", "iat")
+            for value in (10**400, -(10**400), 1e300, -1, 253_402_300_800, NOW.timestamp() * 1000)
+        ),
         ({"nbf": NOW + timedelta(seconds=11)}, "`nbf` is to come"),
         ({"aud": "somebody"}, "its `aud` is not laurels"),
         ({"aud": None}, "it needs the claim `aud`"),
         ({"sub": ""}, "`sub` is no member"),
         ({"sub": "x" * 257}, "`sub` is no member"),
+        ({"sub": 7}, "its `sub` must be a string"),
+        ({"sub": ["ada"]}, "its `sub` must be a string"),
+        ({"jti": 7}, "its `jti` must be a string"),
+        ({"aud": ["somebody", 7]}, "its `aud` is not laurels"),
         ({"sub": None}, "it needs the claim `sub`"),
         ({"project": None}, "it needs the claim `project`"),
         ({"project": 7}, "it needs the claim `project`"),
@@ -180,6 +191,56 @@ async def test_a_token_of_another_secret_is_refused(
 @pytest.mark.parametrize("garbage", ["eyJ.eyJ.x", "eyJhbGciOiJub25lIn0.e30.", f"eyJ{'x' * 9000}.e30.x"])
 async def test_garbage_in_the_shape_of_a_token_is_unauthorized(client: AsyncClient, board: str, garbage: str):
     assert (await client.get(board, headers=bearer(garbage))).status_code == 401
+
+
+def assembled(secret: str, header: str, claims: str, digest: str = "sha256") -> str:
+    """A token of any header and claims, signed with HMAC."""
+    signed = ".".join(
+        base64.urlsafe_b64encode(part.encode()).decode().rstrip("=") for part in (header, claims)
+    )
+    signature = hmac.new(secret.encode(), signed.encode(), digest).digest()
+    return f"{signed}.{base64.urlsafe_b64encode(signature).decode().rstrip('=')}"
+
+
+HEADER = '{"alg":"HS256"}'
+FORGED_HEADERS = {
+    "none": '{"alg":"none"}',
+    "another algorithm": '{"alg":"HS512"}',
+    "small letters": '{"alg":"hs256"}',
+    "a list": '{"alg":["HS256"]}',
+    "an extension that is not known": '{"alg":"HS256","crit":["x"],"x":1}',
+    "an extension that changes what is signed": '{"alg":"HS256","crit":["b64"],"b64":false}',
+    "nothing critical": '{"alg":"HS256","crit":[]}',
+    "two algorithms": '{"alg":"none","alg":"HS256"}',
+    "no text for a secret": '{"alg":"HS256","kid":7}',
+    "a file for a secret": '{"alg":"HS256","kid":"../../dev/null"}',
+}
+
+
+@pytest.mark.parametrize("header", FORGED_HEADERS.values(), ids=FORGED_HEADERS)
+async def test_a_header_that_asks_for_something_else_is_refused(
+    client: AsyncClient, board: str, project: str, secret: str, header: str
+):
+    exp = int(NOW.timestamp()) + 60
+    claims = f'{{"project":"{project}","sub":"ada","aud":"laurels","exp":{exp}}}'
+    good = await client.get(board, headers=bearer(assembled(secret, HEADER, claims)))
+    assert good.status_code == 200
+    digest = "sha512" if "HS512" in header else "sha256"
+    forged = assembled(secret, header, claims, digest)
+    assert (await client.get(board, headers=bearer(forged))).status_code == 401
+
+
+@pytest.mark.parametrize(
+    "twice", ['"sub":"ada"', '"exp":1', '"project":"another"', '"groups":{"a":"","a":""}']
+)
+async def test_a_token_that_says_something_twice_is_refused(
+    client: AsyncClient, board: str, project: str, secret: str, twice: str
+):
+    exp = int(NOW.timestamp()) + 60
+    claims = f'{{{twice},"project":"{project}","sub":"bob","aud":"laurels","exp":{exp}}}'
+    answer = await client.get(board, headers=bearer(assembled(secret, HEADER, claims)))
+    assert answer.status_code == 401
+    assert "more than once" in answer.json()["detail"]
 
 
 def pem(key: Any) -> tuple[str, str]:  # noqa: ANN401  # of any kind

@@ -6,6 +6,8 @@ own `alg` decides nothing. Its `kid`, where it has one, only tells which of the 
 
 from __future__ import annotations
 
+import base64
+import json
 import math
 import re
 from dataclasses import dataclass, field
@@ -15,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import jwt
 import msgspec
+from jwt.exceptions import InvalidJTIError, InvalidSubjectError
 
 from laurels.api import body
 from laurels.boards.definition import NAME_PATTERN
@@ -30,6 +33,9 @@ if TYPE_CHECKING:
 LONGEST_TOKEN: Final = 8192
 # By how much the clock of whoever made the token may differ from ours, in seconds.
 LEEWAY_SECONDS: Final = 10
+
+# The end of the year 9999, in unix seconds.
+LAST_SECOND: Final = 253_402_300_799
 
 _TOKEN: Final = re.compile(r"eyJ[\w-]*\.[\w-]+\.[\w-]*", re.ASCII)
 _PROJECT: Final = re.compile(NAME_PATTERN)
@@ -105,6 +111,7 @@ def project_of(token: str) -> str:
     if len(token) > LONGEST_TOKEN:
         raise Unauthorized(f"a token has at most {LONGEST_TOKEN} characters")
     try:
+        _check_names(token)
         claims = jwt.decode(token, options={"verify_signature": False})
     except (jwt.PyJWTError, ValueError, RecursionError) as error:
         raise Unauthorized("the token is not a JWT") from error
@@ -112,6 +119,20 @@ def project_of(token: str) -> str:
     if not isinstance(project, str) or not _PROJECT.fullmatch(project):
         raise Unauthorized("the token names no project: it needs the claim `project`")
     return project
+
+
+def _check_names(token: str) -> None:
+    """Of a claim that is there twice, another program may read the first, and Python reads the last."""
+    for part in token.split(".")[:2]:
+        decoded = base64.urlsafe_b64decode(part + "=" * (-len(part) % 4))
+        json.loads(decoded.decode(), object_pairs_hook=_unique)
+
+
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    names = dict(pairs)
+    if len(names) < len(pairs):
+        raise Unauthorized("the token has a claim, or a field of its header, more than once")
+    return names
 
 
 def verified(token: str, secrets: Sequence[ActiveSecret], audience: str, now: Moment) -> Player:
@@ -144,6 +165,10 @@ def _claims(token: str, secrets: Sequence[ActiveSecret], audience: str) -> dict[
             reason = f"its `aud` is not {audience}"
         except jwt.MissingRequiredClaimError as error:
             reason = f"it needs the claim `{error.claim}`"
+        except InvalidSubjectError:
+            reason = "its `sub` must be a string"
+        except InvalidJTIError:
+            reason = "its `jti` must be a string"
         except (jwt.PyJWTError, ValueError, TypeError, RecursionError):
             continue
     raise Unauthorized(f"the token is not good: {reason}")
@@ -156,11 +181,13 @@ def signed(claims: dict[str, Any], secret: str) -> str:
 
 def _moment(claims: dict[str, Any], name: str) -> float:
     value: object = claims[name]
-    # JSON has no NaN and no Infinity, but Python reads them. A token with either would never expire.
-    is_endless = isinstance(value, float) and not math.isfinite(value)
-    if isinstance(value, bool) or not isinstance(value, int | float) or is_endless:
-        raise Unauthorized(f"the token's `{name}` must be a number: the time in unix seconds")
-    return value
+    # JSON has no NaN and no Infinity, but Python reads them. A token with either would never expire, nor
+    # would one of a year that never comes. Milliseconds are beyond the year 10000 too.
+    if not isinstance(value, bool) and isinstance(value, int | float) and 0 <= value <= LAST_SECOND:
+        return value
+    raise Unauthorized(
+        f"the token's `{name}` must be a number: the time in unix seconds, before the year 10000"
+    )
 
 
 def _groups(claims: dict[str, Any]) -> dict[str, str]:
