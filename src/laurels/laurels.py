@@ -23,6 +23,7 @@ from laurels.boards.drops import Drops
 from laurels.boards.feeds import Feeds
 from laurels.boards.keys import BoardRef
 from laurels.boards.live import Live, View
+from laurels.boards.metadata import Metadata, SettingMetadata
 from laurels.boards.once import Once
 from laurels.boards.ranks import Reader, Stretch, Where
 from laurels.boards.retention import Retention
@@ -153,7 +154,7 @@ class Watching(InWindow, total=False):
     last_id: str | None
 
 
-class Laurels(Keeping):
+class Laurels(Keeping, SettingMetadata):
     """A leaderboard engine, async. Boards are named `project/board`.
 
     With no URLs, in the arguments or in the settings, it starts Valkey and PostgreSQL itself, or joins those
@@ -219,6 +220,7 @@ class Laurels(Keeping):
         self._catalog = Catalog(self.valkey, self.store)
         self._rolling = Rolling(self.valkey, self._catalog, self.clock)
         self._retention = Retention(self.valkey, self._catalog, self.clock)
+        self.metadata = Metadata(self.valkey, self._catalog, self._retention, self.clock)
         self.feeds = Feeds(self.valkey, self._catalog, self._rolling, self.clock, self.settings.durability)
         self.drain = Drain(self.valkey, self.archive, self.store, self.feeds, self.clock)
         self.drops = Drops(

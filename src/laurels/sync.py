@@ -47,6 +47,13 @@ Questions are about the board's first window, unless they name another one, a pa
 >>> [(window.period, window.entries) for window in laurels.windows("examples/sync")]
 [('daily', 3), ('all_time', 3)]
 
+Metadata can be set without a score, in every window and group of the member or in those that are named.
+
+>>> laurels.set_metadata("examples/sync", "ada", {"level": 8}).entries
+4
+>>> laurels.standing("examples/sync", "ada", group="country=GB").metadata
+{'level': 8}
+
 Members leave without a trace, and so do boards.
 
 >>> laurels.remove("examples/sync", "eve")
@@ -157,6 +164,7 @@ class Laurels:
     jobs = _blocking(laurels.Laurels.jobs)
     request_job = _blocking(laurels.Laurels.request_job)
     remove = _blocking(laurels.Laurels.remove)
+    set_metadata = _blocking(laurels.Laurels.set_metadata)
     rebuild = _blocking(laurels.Laurels.rebuild)
     verify = _blocking(laurels.Laurels.verify)
     erase = _blocking(laurels.Laurels.erase)

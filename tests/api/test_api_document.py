@@ -35,6 +35,7 @@ CONTRACT = {
     ("GET", f"{BOARD}/entries/{{member}}"),
     ("GET", f"{BOARD}/entries/{{member}}/around"),
     ("POST", f"{BOARD}/entries/among"),
+    ("PATCH", f"{BOARD}/entries/{{member}}"),
     ("DELETE", f"{BOARD}/entries/{{member}}"),
     ("GET", f"{BOARD}/windows"),
     ("GET", f"{BOARD}/percentile/{{p}}"),

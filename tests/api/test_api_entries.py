@@ -212,6 +212,7 @@ async def test_a_wrong_parameter_is_named(
         ("GET", "/entries/ada"),
         ("GET", "/entries/ada/around"),
         ("POST", "/entries/among"),
+        ("PATCH", "/entries/ada"),
         ("DELETE", "/entries/ada"),
         ("POST", "/scores"),
         ("POST", "/scores/batch"),

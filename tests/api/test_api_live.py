@@ -112,6 +112,19 @@ async def listening(listener: httpx.AsyncClient, board: str, **what: Any) -> Asy
         yield Stream(response)
 
 
+async def test_metadata_that_is_set_without_a_score_is_told(
+    listener: httpx.AsyncClient, client: httpx.AsyncClient, scored: str
+):
+    async with listening(listener, scored, params={"member": "bob"}) as stream:
+        await stream.event("snapshot")
+        answer = await client.patch(f"{scored}/entries/bob", json={"metadata": {"level": 8}})
+        assert answer.status_code == 200, answer.text
+        change = (await stream.event("change")).data
+        (moved,) = change["entries"]
+        assert (moved["member"], moved["rank"], moved["previous_rank"]) == ("bob", 2, 2)
+        assert moved["metadata"] == change["member"]["metadata"] == {"level": 8}
+
+
 async def submit(client: httpx.AsyncClient, board: str, member: str, score: float, **carried: object) -> None:
     answer = await client.post(f"{board}/scores", json={"member": member, "score": score, **carried})
     assert answer.status_code == 200, answer.text

@@ -31,6 +31,7 @@ async def owned(laurels: Laurels, project: str, boards: str) -> str:
 WRITES: list[tuple[str, str, Any]] = [
     ("POST", "/scores", {"member": "bob", "score": 1}),
     ("POST", "/scores/batch", [{"member": "bob", "score": 1}]),
+    ("PATCH", "/entries/ada", {"metadata": {}}),
     ("DELETE", "/entries/ada", None),
     ("PUT", "", {"lateness": "P2D"}),
     ("DELETE", "", None),

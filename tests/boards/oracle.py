@@ -146,6 +146,27 @@ class Oracle:
         for of_window in self.entries.values():
             of_window.pop(member, None)
 
+    def set_metadata(
+        self,
+        member: str,
+        metadata: dict[str, Any] | None,
+        now: Moment,
+        chosen: tuple[str | None, str | None, Groups],
+    ) -> int:
+        """For the member's entries in one window (label and slot) or all, in one group or all; how many."""
+        self.end_windows(now)
+        label, slot, group = chosen
+        changed = 0
+        for (of_label, text, cut), of_window in self.entries.items():
+            window = self.definition.window(of_label)
+            is_chosen = label in (None, of_label) and slot in (None, text) and group in ((), cut)
+            if window is None or not is_chosen or member not in of_window:
+                continue
+            if not self.is_over(window, self.calendar(window, cut).parse(text), cut, now):
+                of_window[member] = replace(of_window[member], metadata=metadata)
+                changed += (of_label, text) not in self.ended
+        return changed
+
     def forget(self, label: str) -> None:
         self.entries = {key: value for key, value in self.entries.items() if key[0] != label}
 

@@ -79,7 +79,7 @@ def test_a_page_and_a_standing_of_two_moments_are_told_apart():
     assert is_of_one_moment(Seen(best, zoe), "zoe")
     assert is_of_one_moment(Seen(best, None), "zoe")
     assert not is_of_one_moment(Seen(best, None), "ada")
-    for later in ({"score": 6}, {"rank": 2}, {"total": 4}):
+    for later in ({"score": 6}, {"rank": 2}, {"total": 4}, {"metadata": {"level": 8}}):
         assert not is_of_one_moment(Seen(best, msgspec.structs.replace(ada, **later)), "ada")
     for later in ({"ordinal": 1}, {"total": 4}):
         assert not is_of_one_moment(Seen(best, msgspec.structs.replace(zoe, **later)), "zoe")

@@ -16,6 +16,7 @@ from oracle import Groups, Oracle, Scored, Stand, group_text
 from laurels.boards.definition import BoardDefinition, Window
 from laurels.boards.submission import Submission
 from laurels.clock import FixedClock
+from laurels.errors import NotFound
 from laurels.moments import datetime_of, moment_of
 from laurels.sync import Laurels
 
@@ -204,6 +205,30 @@ class Boards(RuleBasedStateMachine):
         self.oracle.remove(member)
         was_there = self.engine.remove(self.board, member)
         assert was_seen <= was_there <= was_ever
+
+    @rule(
+        data=st.data(),
+        member=st.sampled_from(MEMBERS),
+        metadata=st.sampled_from([None, {"level": 4}, {"é": "\0"}]),
+    )
+    def set_metadata(self, data: st.DataObject, member: str, metadata: dict[str, Any] | None) -> None:
+        """In all windows, in the current one of a period, in a past one; of everybody or of a group."""
+        group = data.draw(st.sampled_from([(), *self.oracle.known_groups()]))
+        windows = [None, *(window for window in self.oracle.definition.windows if window.period != "rolling")]
+        window = data.draw(st.sampled_from(windows))
+        label = slot = None
+        if window:
+            slots = self.oracle.queryable(window, group, self.clock.now)
+            label, slot = window.label, data.draw(st.sampled_from(slots)).text if slots else None
+        if len(windows) == 1 or (window and slot is None):
+            return
+        expected = self.oracle.set_metadata(member, metadata, self.clock.now, (label, slot, group))
+        where: Any = {"period": label, "slot": slot, "group": group_text(group)}
+        try:
+            entries = self.engine.set_metadata(self.board, member, metadata, **where).entries
+        except NotFound:
+            entries = 0
+        assert entries >= expected
 
     @rule(hours=st.sampled_from([0.01, 1, 5, 24, 24, 50, 24 * 8]))
     def let_time_pass(self, hours: float) -> None:

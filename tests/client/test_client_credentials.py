@@ -66,6 +66,7 @@ def test_what_must_be_signed_is_signed(
         given = [Submission(member, 1) for member in ("bob", "eve")]
         proxy.faults.append("after")
         assert signing.submit_many(board, given, compress="zstd").accepted == 2
+        assert signing.set_metadata(board, "ada", {"level": 8}).entries == 2
     assert len(pauses) == 3
     assert [(entry.member, entry.score) for entry in client.entries(board)] == [
         ("ada", 5), ("eve", 1), ("bob", 1)

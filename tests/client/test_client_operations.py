@@ -185,6 +185,20 @@ async def test_to_remove_from_a_board_that_is_not_there_is_an_error(either: Eith
         await either("remove", "nowhere", "ada")
 
 
+async def test_metadata_is_set_without_a_score(either: Either, scored: str):
+    told = await either("set_metadata", scored, "ada", {"level": 8}, id="one")
+    assert (told.member, told.entries, told.applied, told.id) == ("ada", 4, True, "one")
+    assert not (await either("set_metadata", scored, "ada", {"level": 9}, id="one")).applied
+    where = {"period": "daily", "group": "country=BR"}
+    assert (await either("set_metadata", scored, "ada", None, durability="fast", **where)).entries == 1
+    assert (await either("standing", scored, "ada")).metadata == {"level": 8}
+    assert (await either("standing", scored, "ada", **where)).metadata is None
+    with pytest.raises(NotFound, match="'zoe' has no entry"):
+        await either("set_metadata", scored, "zoe", {})
+    with pytest.raises(InvalidInput, match="metadata"):
+        await either("set_metadata", scored, "ada", {"x": "y" * 4096})
+
+
 async def test_pages_follow_one_another_to_the_end(either: Either, board: str):
     members = [f"m{number:03}" for number in range(25)]
     await either("submit_many", board, [Submission(member, 100 - n) for n, member in enumerate(members)])

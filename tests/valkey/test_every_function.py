@@ -89,6 +89,9 @@ RELEASED = msgspec.msgpack.encode([[5, 3], LATE, [], "ada", "waits", 1])
 INDEXED = header(expected="", reached="1", targets=[(1, 0)])
 PLACED = header(shape=WITH_METADATA, journal=1, seconds=0, metadata=[""])
 RENAMED = header(shape=WITH_METADATA)
+DESCRIBED = header(
+    shape=WITH_METADATA, journal=1, durable=0, replayed=0, id="one", remember=1, metadata="{}", seconds=[0]
+)
 FOLDED = header(op="sum", day=1, cursor="0", count=10, seconds=60)
 
 # Each on a board of its own, whose window has ada with 5, with a journal of one entry `1-0`.
@@ -145,6 +148,11 @@ SMOKES: dict[str, Smoke] = {
     "laurels_scan": (["board", "window"], [header(cursor="0", count=10)], [1, b"0", [b"ada", b"5"], []]),
     "laurels_session": (["session"], ["key", 60], 1),
     "laurels_set_aside": (["board", "window", "window|gone"], [1, 60, "", ""], [b"ok", b"window|gone"]),
+    "laurels_set_metadata": (
+        [*SUBMIT_KEYS[:5], "window", "window|metadata"],
+        [DESCRIBED, "body", "ada"],
+        [b"ok", 1],
+    ),
     "laurels_settle": (ONCE_KEYS, ["key", "owner", "forget", "", ""], 0),
     "laurels_standing": (
         ["board", "window"],

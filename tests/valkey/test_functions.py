@@ -736,6 +736,76 @@ def test_a_fence_from_before_the_clock_was_set_back_keeps_nobody_off(client: Cli
         assert board.submit((5, "ada"))[0] == told
 
 
+class TestMetadata:
+    """Metadata for entries that are there."""
+
+    def set(self, board: Board, *windows: str, **header: object) -> Any:  # noqa: ANN401  # a reply
+        told: dict[str, object] = {
+            "shape": board.shape,
+            "version": VERSION,
+            "journal": 1,
+            "durable": 0,
+            "replayed": 0,
+            "id": "one",
+            "remember": 1,
+            "metadata": '{"n":1}',
+            "seconds": [0] * len(windows),
+        }
+        names = ["board", "journal", "ids:0", "ids:1", "ids:2"]
+        names += [part for window in windows for part in board.parts(window)]
+        packed_header = msgspec.msgpack.encode(told | header)
+        return board.call("laurels_set_metadata", names, packed_header, "body", "ada")
+
+    @pytest.fixture
+    def board(self, client: Client) -> Board:
+        """Where ada has an entry in `window`, and none in `other`."""
+        board = Board(client, WITH_METADATA)
+        assert client.zadd(board.key("window"), {"ada": 5})
+        return board
+
+    def stored(self, board: Board, window: str = "window") -> dict[bytes, bytes]:
+        return board.client.hgetall(board.key(f"{window}|metadata"))
+
+    def test_only_entries_that_are_there_get_it(self, board: Board):
+        assert self.set(board, "other", "window") == [b"ok", 1]
+        assert (self.stored(board), self.stored(board, "other")) == ({b"ada": b'{"n":1}'}, {})
+        ((_, fields),) = board.client.xrange(board.key("journal"))
+        assert fields == {b"body": b"body", b"skipped": b"1"}
+        assert board.client.hget(board.key("board"), "metadata") == b"1"
+
+    def test_none_takes_it_away(self, board: Board):
+        self.set(board, "window")
+        assert self.set(board, "window", id="two", metadata="") == [b"ok", 1]
+        assert self.stored(board) == {}
+
+    def test_it_lives_as_long_as_its_window(self, board: Board):
+        self.set(board, "window", seconds=[100])
+        assert 0 < board.client.ttl(board.key("window|metadata")) <= 100
+
+    def test_an_id_that_was_seen_changes_nothing(self, board: Board):
+        self.set(board, "window")
+        assert self.set(board, "window", metadata='{"n":2}') == [b"duplicate"]
+        assert self.stored(board) == {b"ada": b'{"n":1}'}
+        assert board.client.xlen(board.key("journal")) == 1
+
+    def test_a_call_that_others_follow_remembers_no_id(self, board: Board):
+        assert self.set(board, "window", remember=0) == [b"ok", 1]
+        assert self.set(board, "window") == [b"ok", 1]
+        assert self.set(board, "window") == [b"duplicate"]
+
+    def test_where_there_is_no_entry_nothing_is_written(self, board: Board):
+        assert self.set(board, "other") == [b"ok", 0]
+        assert board.client.exists(board.key("journal"), board.key("ids:0"), board.key("other|metadata")) == 0
+        assert self.set(board) == [b"ok", 0]
+
+    def test_another_version_and_a_fence_keep_it_off(self, board: Board):
+        assert self.set(board, "window", version=VERSION + 1) == [b"version", str(VERSION).encode()]
+        seconds, _ = board.client.time()
+        board.client.hset(board.key("board"), "fence", f"{(seconds + 10) * 1000} token")
+        assert self.set(board, "window") == [b"fenced"]
+        assert self.stored(board) == {}
+
+
 class TestOnce:
     """Requests that have a key: claimed, settled, and what of it another one sees."""
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Schema = dict[str, Any]
 
-METHODS: Final = ("get", "put", "post", "delete")
+METHODS: Final = ("get", "put", "post", "patch", "delete")
 # Of whatever needs a key; of whatever has a body.
 ADMITTED: Final = (401, 403, 422, 429, 503)
 CARRYING: Final = (400, 408, 413, 415)
@@ -77,7 +77,7 @@ HEADERS: Final[dict[str, Schema]] = {
         "schema": {"type": "string", "examples": ['Bearer realm="laurels"']},
     },
 }
-REPLAYING: Final = ("submit", "submit_batch", "report_match", "post_value")
+REPLAYING: Final = ("submit", "submit_batch", "report_match", "set_metadata", "post_value")
 
 _BOARD: Final = {"project": "$request.path.project", "board": "$request.path.board"}
 _MEMBER_OF: Final = {**_BOARD, "member": "$response.body#/member"}
@@ -98,12 +98,13 @@ LINKS: Final[dict[str, dict[str, dict[str, str]]]] = {
         _BOARD,
     ),
     "submit": {
-        **dict.fromkeys(("read_standing", "read_around", "remove_member"), _MEMBER_OF),
+        **dict.fromkeys(("read_standing", "read_around", "set_metadata", "remove_member"), _MEMBER_OF),
         **dict.fromkeys(("read_page", "read_percentile", "read_distribution"), _BOARD),
     },
     "report_match": dict.fromkeys(("read_page", "read_windows", "read_distribution"), _BOARD),
     "submit_batch": dict.fromkeys(("read_page", "read_windows", "read_distribution"), _BOARD),
-    "read_standing": dict.fromkeys(("read_around", "remove_member"), _THERE),
+    "read_standing": dict.fromkeys(("read_around", "set_metadata", "remove_member"), _THERE),
+    "set_metadata": dict.fromkeys(("read_standing", "read_around"), _THERE),
     "create_key": {
         "revoke_key": {"project": "$request.path.project", "prefix": "$response.body#/prefix"},
         "list_keys": {"project": "$request.path.project"},

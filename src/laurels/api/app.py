@@ -86,7 +86,7 @@ class App(FastAPI):
                 # Inside, so that pages may read problems too.
                 ExceptionMiddleware(entry, handlers={LaurelsError: problems.handle}),
                 allow_origins=origins,
-                allow_methods=("GET", "PUT", "POST", "DELETE"),
+                allow_methods=("GET", "PUT", "POST", "PATCH", "DELETE"),
                 allow_headers=("*",),
                 expose_headers=EXPOSED,
                 max_age=CORS_SECONDS,

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 from starlette.responses import Response
 
-from laurels.api import body
+from laurels.api import body, idempotency, signatures
 from laurels.api.answers import answer, cached_answer
 from laurels.api.durability import DOCUMENTED, durability_of
+from laurels.api.idempotency import answer_once
 from laurels.api.operation import Body, Operations
 from laurels.api.parameters import AroundParameters, NoParameters, PageParameters, WindowParameters
 from laurels.boards.answers import Among, Page, Standing
 from laurels.boards.ranks import AMONG_LIMIT
-from laurels.errors import NotFound
+from laurels.boards.submission import MetadataSet
+from laurels.errors import Forbidden, NotFound, OutcomeUnknown
 
 if TYPE_CHECKING:
     from laurels.api.auth import Call
@@ -28,7 +30,15 @@ class Members(msgspec.Struct, forbid_unknown_fields=True):
     members: Annotated[list[str], msgspec.Meta(max_length=AMONG_LIMIT)]
 
 
+class NewMetadata(msgspec.Struct, forbid_unknown_fields=True):
+    """What a member's entries are to have; null for no metadata."""
+
+    metadata: dict[str, Any] | None
+    id: str | None = None
+
+
 _members = msgspec.json.Decoder(Members)
+_new_metadata = msgspec.json.Decoder(NewMetadata)
 
 PAGE: Final = {
     "project": "acme",
@@ -130,6 +140,50 @@ async def remove_member(call: Call, _: NoParameters) -> Response:
     if not await call.laurels.remove(call.board, member, durability=durability_of(call.request)):
         raise NotFound(f"{call.board}: {member!r} has no entry in any window")
     return Response(status_code=204)
+
+
+@operations.add(
+    "PATCH",
+    "/entries/{member:member}",
+    "submit",
+    WindowParameters,
+    body=Body(NewMetadata, {"metadata": {"level": 8}}),
+    answer=MetadataSet,
+    example={"member": "ada", "entries": 4, "applied": True, "id": "~YmTlp2hAyYd2xkGXiXXz1A.0"},
+    headers={**signatures.DOCUMENTED, **DOCUMENTED, **idempotency.DOCUMENTED},
+    most_bytes=body.BODY_BYTES,
+    problems=(400, 408, 409, 413, 415),
+)
+async def set_metadata(call: Call, asked: WindowParameters) -> Response:
+    """Set a member's metadata.
+
+    Replaces the metadata of the member's entries, without a score; null removes it. By default in every live
+    window and group; `period` and `slot` name one window, `group` one group. `entries` says how many there
+    were. `applied` is false when the id was seen before. Entries of rolling windows carry no metadata.
+    """
+    player = call.holder.player
+    if player and player.member != _member(call):
+        raise Forbidden("member: is not the player of this token, who may change nobody else's metadata")
+    return await answer_once(
+        call, lambda sent: body.decode(sent, _new_metadata), lambda given: _set_metadata(call, asked, given)
+    )
+
+
+async def _set_metadata(call: Call, asked: WindowParameters, given: NewMetadata) -> Response:
+    player, given_id = call.holder.player, given.id
+    own_id = player.own_id(given_id) if player and given_id is not None else given_id
+    try:
+        told = await call.laurels.set_metadata(
+            call.board,
+            _member(call),
+            given.metadata,
+            id=own_id,
+            durability=durability_of(call.request),
+            **asked.where(),
+        )
+    except OutcomeUnknown as error:
+        raise OutcomeUnknown(error.detail, given_id or error.retry_with) from error
+    return await answer(call, msgspec.structs.replace(told, id=given_id or told.id))
 
 
 def _member(call: Call) -> str:

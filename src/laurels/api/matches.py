@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from laurels.api import body, signatures
+from laurels.api import body, idempotency, signatures
 from laurels.api.answers import answer
 from laurels.api.durability import DOCUMENTED, durability_of
-from laurels.api.idempotency import Fingerprint, claim, key_of, replayed
+from laurels.api.idempotency import answer_once
 from laurels.api.operation import Body, Operations
-from laurels.errors import InvalidInput
 from laurels.ratings.match import Match, Matched
 
 if TYPE_CHECKING:
@@ -53,12 +52,7 @@ _ADA: Final = {
         "applied": True,
         "players": [_ADA, {**_ADA, "member": "bob", "rating": 984, "change": -16, "rank": 4}],
     },
-    headers={
-        **signatures.DOCUMENTED,
-        **DOCUMENTED,
-        "Idempotency-Key": "Another way to give the `id`; it stands for this request alone. Sent again, the "
-        "request gets the same answer, with `Idempotency-Replayed: true`.",
-    },
+    headers={**signatures.DOCUMENTED, **DOCUMENTED, **idempotency.DOCUMENTED},
     problems=(400, 408, 409, 413, 415),
 )
 async def report_match(call: Call, _: NoParameters) -> Response:
@@ -68,25 +62,7 @@ async def report_match(call: Call, _: NoParameters) -> Response:
     the players, say the same. All players change at once. Ranks are of the board's first window. `applied` is
     false when the id was seen before; then the present values come back.
     """
-    body.media_type(call.request, body.JSON)
-    key = key_of(call.request)
-    if key is None:
-        return await _play(call, body.decode(await body.read(call.request), _match))
-    decoder = body.decoder_of(call.request)
-    raw = await body.read_raw(call.request)
-    fingerprint = Fingerprint(call)
-    fingerprint.add(raw)
-    async with claim(call, key, fingerprint) as claimed:
-        if claimed.is_done:
-            await call.laurels.confirm(call.board, durability_of(call.request))
-            return replayed(claimed)
-        given = body.decode(body.decompressed(decoder, raw), _match)
-        if given.id not in (None, key):
-            raise InvalidInput.at("id", "is not the id that the header Idempotency-Key gives")
-        given.id = key
-        response = await _play(call, given)
-        claimed.answer = bytes(response.body)
-        return response
+    return await answer_once(call, lambda sent: body.decode(sent, _match), lambda given: _play(call, given))
 
 
 async def _play(call: Call, given: Match) -> Response:

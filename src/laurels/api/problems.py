@@ -121,7 +121,8 @@ EXPLANATIONS: Final[dict[type[LaurelsError], str]] = {
     "`application/x-ndjson`.",
     UnsupportedEncoding: "Send the body as it is, or with `Content-Encoding: gzip` or `zstd`.",
     InvalidInput: "A value is wrong; `errors` names each field, and why.",
-    KeyReused: "An `Idempotency-Key` stands for one request: same method, path and body. Choose another.",
+    KeyReused: "An `Idempotency-Key` stands for one request: same method, path, query and body. Choose "
+    "another.",
     StaleCursor: "The cursor belongs to another board, window or definition: begin again without it.",
     RateLimited: "Go on after `Retry-After` seconds; `RateLimit-Policy` says how much is allowed.",
     Internal: "An error on our side. The log has it under the answer's `request_id`.",

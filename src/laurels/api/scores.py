@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 
-from laurels.api import body, signatures
+from laurels.api import body, idempotency, signatures
 from laurels.api.answers import answer
 from laurels.api.durability import DOCUMENTED, durability_of
-from laurels.api.idempotency import Fingerprint, claim, key_of, replayed
+from laurels.api.idempotency import Fingerprint, answer_once, claim, key_of, replayed
 from laurels.api.operation import Body, Operations
 from laurels.api.players import decode_submission
 from laurels.api.problems import Malformed
@@ -80,8 +80,7 @@ class BatchAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
     headers={
         **signatures.DOCUMENTED,
         **DOCUMENTED,
-        "Idempotency-Key": "Another way to give the `id`; it stands for this request alone. Sent again, the "
-        "request gets the same answer, with `Idempotency-Replayed: true`.",
+        **idempotency.DOCUMENTED,
     },
     most_bytes=body.BODY_BYTES,
     problems=(400, 408, 409, 413, 415),
@@ -93,27 +92,10 @@ async def submit(call: Call, _: NoParameters) -> Response:
     or when the id was seen before; then the entry's present values come back. Ids are remembered for at least
     24 hours.
     """
-    key = key_of(call.request)
-    if key is None:
-        body.media_type(call.request, body.JSON)
-        return await _submit(call, decode_submission(await body.read(call.request), call.holder.player))
-    body.media_type(call.request, body.JSON)
-    decoder = body.decoder_of(call.request)
-    raw = await body.read_raw(call.request)
-    fingerprint = Fingerprint(call)
-    fingerprint.add(raw)
-    durability = durability_of(call.request)
-    async with claim(call, key, fingerprint) as claimed:
-        if claimed.is_done:
-            await call.laurels.confirm(call.board, durability)
-            return replayed(claimed)
-        given = decode_submission(body.decompressed(decoder, raw), call.holder.player)
-        if given.id not in (None, key):
-            raise InvalidInput.at("id", "is not the id that the header Idempotency-Key gives")
-        given.id = key
-        response = await _submit(call, given)
-        claimed.answer = bytes(response.body)
-        return response
+    player = call.holder.player
+    return await answer_once(
+        call, lambda sent: decode_submission(sent, player), lambda given: _submit(call, given)
+    )
 
 
 SUBMIT: Final = operations.declared[-1]

@@ -88,7 +88,8 @@ class JournalOfWindows:
     async def begins(self, board_id: int) -> Moment | None:
         """When the first submission of the board that the journal has was made, by its own time."""
         of_board = journal.c.board_id == board_id
-        asked = select(func.min(journal.c.at)).where(of_board, journal.c.kind != "place")
+        is_score = journal.c.kind.notin_(("place", "metadata"))
+        asked = select(func.min(journal.c.at)).where(of_board, is_score)
         async with self._archive.reading() as connection:
             return (await connection.execute(asked)).scalar_one()
 

@@ -64,7 +64,8 @@ def is_of_one_moment(seen: Seen, member: str) -> bool:
         return entry is None
     if entry is None:
         return stood.total == seen.page.total and stood.ordinal > len(seen.page.entries)
-    return (stood.total, stood.rank, stood.score) == (seen.page.total, entry.rank, entry.score)
+    told = (stood.total, stood.rank, stood.score, stood.metadata)
+    return told == (seen.page.total, entry.rank, entry.score, entry.metadata)
 
 
 def change(before: Seen, after: Seen) -> Change | None:

@@ -28,6 +28,8 @@ that it is left in.
 """
 ERASE: Final = "erase"
 """As a removal, of who lost its name, from the windows that go on."""
+METADATA: Final = "metadata"
+"""Entries that were given other metadata: `op` is the window, `groups` the group, as of what was placed."""
 
 # `label|slot`, and the group if any.
 Window = tuple[str, dict[str, str] | None]
@@ -73,6 +75,15 @@ class Recorded(msgspec.Struct, frozen=True):
     """The boards that receive the same submissions."""
 
 
+class _Described(msgspec.Struct, array_like=True, frozen=True):
+    """What a metadata entry holds: a member, its metadata in these windows, and the id of the call."""
+
+    id: str
+    member: bytes
+    metadata: str
+    windows: list[Window]
+
+
 class _Body(msgspec.Struct, array_like=True, frozen=True):
     kind: str
     call: str
@@ -85,6 +96,7 @@ class _Body(msgspec.Struct, array_like=True, frozen=True):
 _body = msgspec.msgpack.Decoder(_Body)
 _parts = msgspec.msgpack.Decoder(list[Part])
 _member = msgspec.msgpack.Decoder(bytes)
+_described = msgspec.msgpack.Decoder(_Described)
 
 
 def submit_entry(parcel: Parcel) -> bytes:
@@ -121,6 +133,13 @@ def place_entry(
     return _encode((PLACE, call, now, version, parts))
 
 
+def metadata_entry(
+    call: str, now: Moment, version: int, windows: Iterable[Window], given: tuple[str, bytes, str]
+) -> bytes:
+    """The body of metadata for the entries of a member. `given`: id, member and metadata."""
+    return _encode((METADATA, call, now, version, (*given, list(windows))))
+
+
 def match_entry(call: str, now: Moment, version: int, parts: Iterable[Part]) -> bytes:
     """The body of matches that were played together."""
     return _encode((MATCH, call, now, version, list(parts)))
@@ -149,10 +168,19 @@ def _removed(head: _Body) -> Iterable[Part]:
     return [Part(0, "", _member.decode(head.content), moment=head.now)]
 
 
+def _given_metadata(head: _Body) -> Iterable[Part]:
+    told = _described.decode(head.content)
+    return [
+        Part(index, told.id, told.member, None, head.now, groups, token, told.metadata)
+        for index, (token, groups) in enumerate(told.windows)
+    ]
+
+
 _READERS: Final[dict[str, Callable[[_Body], Iterable[Part]]]] = {
     SUBMIT: _submitted,
     REMOVE: _removed,
     PLACE: _submitted,
     MATCH: _submitted,
     ERASE: _removed,
+    METADATA: _given_metadata,
 }

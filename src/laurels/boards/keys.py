@@ -82,9 +82,14 @@ class Cut:
     def __bool__(self) -> bool:
         return bool(self.dimensions)
 
+    @property
+    def named(self) -> dict[str, str]:
+        """Each dimension with its value; nothing for the whole board."""
+        return dict(zip(self.dimensions, self.values, strict=True))
+
     def value(self, dimension: str) -> str | None:
         """What this cut says of a dimension."""
-        return dict(zip(self.dimensions, self.values, strict=True)).get(dimension)
+        return self.named.get(dimension)
 
 
 WHOLE = Cut()

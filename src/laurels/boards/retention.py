@@ -25,7 +25,7 @@ from laurels.valkey.functions import DefinitionChanged
 from laurels.valkey.messages import Guard, RemoveHeader, shape_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Sequence
 
     from laurels.boards.board import Board, Pane
     from laurels.boards.catalog import Catalog
@@ -278,6 +278,17 @@ class Retention:
         for token in await self._tokens(board, shard):
             async for address in self._addresses_of(board, shard, token):
                 yield address
+
+    async def groups_of(self, board: Board, shard: int, windows: Sequence[tuple[str, str]]) -> list[Address]:
+        """Every group that these windows (label and slot) have."""
+        keys = [board.keys.of_board(shard, f"cuts:{label}|{slot}") for label, slot in windows]
+        found: list[Address] = []
+        answers = await self._valkey.commands([("SMEMBERS", key) for key in keys])
+        for (label, slot), named in zip(windows, answers, strict=True):
+            for cut in named:
+                with suppress(InvalidInput):  # a group that the board had under an earlier definition
+                    found.append(Address(label, slot, parse_cut(cut.decode(), board.definition)))
+        return found
 
     async def _addresses_of(self, board: Board, shard: int, token: str) -> AsyncIterator[Address]:
         label, _, slot = token.partition("|")

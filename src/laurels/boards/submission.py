@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 from msgspec.structs import force_setattr
@@ -110,9 +110,9 @@ def check(board: Board, given: Submission, now: Moment, index: int = 0, *, by_ma
         moment=_moment(board, given.at, now),
         groups=given.groups,
         cuts=EVERYBODY if given.groups is None else (WHOLE, *_check_groups(board, given.groups)),
-        id="" if given.id is None else _check_id(given.id),
+        id="" if given.id is None else check_id(given.id),
         op="" if given.op is None else _check_operation(board, given.op),
-        metadata="" if given.metadata is None else _check_metadata(given.metadata),
+        metadata=check_metadata(given.metadata),
     )
 
 
@@ -165,7 +165,8 @@ def cuts_of(board: Board, groups: dict[str, str]) -> tuple[Cut, ...]:
     )
 
 
-def _check_id(given: str) -> str:
+def check_id(given: str) -> str:
+    """An id that a caller gives."""
     _encoded("id", given, ID_BYTES)
     return given
 
@@ -178,7 +179,12 @@ def _check_operation(board: Board, op: str) -> str:
     return op
 
 
-def _check_metadata(metadata: dict[str, Any]) -> str:
+def check_metadata(metadata: dict[str, Any] | None) -> str:
+    """The JSON of it; "" for none."""
+    if metadata is None:
+        return ""
+    if not isinstance(metadata, dict):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers exist
+        raise InvalidInput.at("metadata", "must be an object")
     try:
         encoded = msgspec.json.encode(metadata)
     except (TypeError, ValueError, RecursionError) as error:
@@ -199,6 +205,15 @@ class Submitted(msgspec.Struct, frozen=True):
     rank: int | None
     previous_rank: int | None
     applied: bool
+    id: str
+
+
+class MetadataSet(msgspec.Struct, frozen=True):
+    """What became of a change of metadata."""
+
+    member: str
+    entries: Annotated[int, msgspec.Meta(description="How many entries were given the metadata.")]
+    applied: Annotated[bool, msgspec.Meta(description="False when the id was seen before.")]
     id: str
 
 

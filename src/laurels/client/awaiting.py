@@ -202,6 +202,7 @@ class AsyncClient:
     around = _awaiting(Operations.around)
     among = _awaiting(Operations.among)
     remove = _awaiting(Operations.remove)
+    set_metadata = _awaiting(Operations.set_metadata)
     windows = _awaiting(Operations.windows)
     percentile = _awaiting(Operations.percentile)
     distribution = _awaiting(Operations.distribution)

@@ -179,6 +179,7 @@ class Client:
     around = _waiting(Operations.around)
     among = _waiting(Operations.among)
     remove = _waiting(Operations.remove)
+    set_metadata = _waiting(Operations.set_metadata)
     windows = _waiting(Operations.windows)
     percentile = _waiting(Operations.percentile)
     distribution = _waiting(Operations.distribution)

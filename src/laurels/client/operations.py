@@ -26,7 +26,7 @@ from laurels.boards.answers import (
 )
 from laurels.boards.definition import BoardDefinition, StoredBoard
 from laurels.boards.keys import BoardRef
-from laurels.boards.submission import BatchResult, Submission, Submitted, check_member
+from laurels.boards.submission import BatchResult, MetadataSet, Submission, Submitted, check_member
 from laurels.client import lines, live
 from laurels.client.answers import decoded
 from laurels.client.errors import NotUnderstood, error_of, problem_of
@@ -37,6 +37,7 @@ from laurels.ratings.match import Match, Matched
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from laurels.boards.metadata import Selection
     from laurels.boards.ordering import Score
     from laurels.client.call import Caller
     from laurels.client.lines import Compression
@@ -256,6 +257,28 @@ class Operations:
             yield from self.definition(board)  # there is a board, so it is the member that is missing
             return False
         return True
+
+    def set_metadata(
+        self,
+        board: str,
+        member: str,
+        metadata: dict[str, Any] | None,
+        *,
+        durability: Durability | None = None,
+        **selection: Unpack[Selection],
+    ) -> Flow[MetadataSet]:
+        """Gives a member's entries other metadata, or none, without a score: in every live window and group,
+        or in those that `period`, `slot` and `group` name. Raises `NotFound` when there is no such entry.
+
+        It has an id before it is first sent, so it counts once, however often it has to be tried. If it
+        counted but its answer was lost, the answer to the next try says that it was not `applied`.
+        """
+        given_id = selection.get("id") or uuid4().hex
+        where = {name: selection.get(name) for name in ("period", "slot", "group")}
+        path = _asking(self._member(board, member), where)
+        content = _encoded("metadata", {"metadata": metadata, "id": given_id})
+        request = Request("PATCH", path, content, {**JSON, **_durable(durability)})
+        return decoded((yield from self._caller.call(request, id=given_id, signed=True)), MetadataSet)
 
     # Windows
 

@@ -93,9 +93,7 @@ class Transfer:
             definition = board.definition.model_dump(mode="json", exclude_defaults=True)
             yield writer.line(BoardLine(str(ref), definition))
             for address in await self._addresses(board, window):
-                cut = address.cut
-                groups = dict(zip(cut.dimensions, cut.values, strict=True))
-                yield writer.line(WindowLine(address.label, address.slot, groups))
+                yield writer.line(WindowLine(address.label, address.slot, address.cut.named))
                 async for line in self._entries(board, address):
                     yield writer.line(line)
                     if progress and writer.entries % PAGE == 0:
@@ -233,8 +231,7 @@ class Transfer:
         now = self.clock()
         await self.catalog.register(board, shard, [target], now)
         address = target.address
-        cut = address.cut
-        groups = dict(zip(cut.dimensions, cut.values, strict=True)) or None
+        groups = address.cut.named or None
         header = PlaceHeader(
             shape_of(board.ordering, dense=board.definition.dense, metadata=True),
             board.version,

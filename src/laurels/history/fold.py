@@ -58,7 +58,7 @@ class Fold:
         self._board = board
         self._pane = pane
         self._slot = slot
-        self._cut = dict(zip(cut.dimensions, cut.values, strict=True))
+        self._cut = cut.named
         self._until = pane.held_until(slot)
         self._days = frozenset(pane.calendar.days(slot)) if pane.how == "fold" else frozenset[str]()
         self._calendar = (pane.base or pane).calendar

@@ -14,7 +14,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from laurels.boards.board import Address, Target
-from laurels.boards.journal import ERASE, MATCH, PLACE, REMOVE, SUBMIT
+from laurels.boards.journal import ERASE, MATCH, METADATA, PLACE, REMOVE, SUBMIT
 from laurels.boards.keys import WHOLE, Cut
 from laurels.boards.message import Parcel, lay_out
 from laurels.boards.retention import PARTS, WINDOWS_A_CALL, target_at
@@ -25,10 +25,10 @@ from laurels.history.fold import goes_on_without
 from laurels.moments import DAY, MILLISECOND, SECOND
 from laurels.valkey import functions
 from laurels.valkey.discards import Discards
-from laurels.valkey.messages import PlaceHeader, RemoveHeader, shape_of
+from laurels.valkey.messages import MetadataHeader, PlaceHeader, RemoveHeader, shape_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from laurels.archive.journal import Row
     from laurels.boards.board import Board
@@ -89,6 +89,8 @@ class Replay:
         self._room = cuts_a_call(made)
         self._together: _Together | None = None
         self._placing: dict[bytes, Row] = {}
+        self._describing: list[Row] = []
+        """Of one call: a member's metadata, window by window."""
         self._cuts: dict[tuple[tuple[str, str], ...], tuple[Cut, ...]] = {}
         self._latest: Moment = 0
         self._ends: list[tuple[Moment, int, Address]] = []
@@ -105,10 +107,16 @@ class Replay:
         for row in rows:
             if row.kind in {SUBMIT, MATCH}:
                 await self._flush_placed()
+                await self._flush_described()
                 await self._submit(row)
             elif row.kind == PLACE:
                 await self._flush_submitted()
+                await self._flush_described()
                 await self._place(row)
+            elif row.kind == METADATA:
+                await self._flush_submitted()
+                await self._flush_placed()
+                await self._describe(row)
             elif row.kind in {REMOVE, ERASE}:
                 await self.flush()
                 await self._let_pass(row.now)
@@ -127,13 +135,15 @@ class Replay:
     async def flush(self) -> None:
         await self._flush_submitted()
         await self._flush_placed()
+        await self._flush_described()
 
     async def _flush_submitted(self) -> None:
         together, self._together = self._together, None
         if together is None:
             return
         await self._let_pass(together.now)
-        await self._remember(together)
+        ids = {*together.matches, *(part.id for part in together.parts if part.id)}
+        await self._remember(together.now, ids, together.calls)
         await self._rate(together)
         parcel = Parcel(self._made, self._shard, "~", together.now, together.parts, report=False)
         message = lay_out(parcel, metadata=self.has_metadata)
@@ -230,15 +240,12 @@ class Replay:
             self._cuts[named] = (WHOLE, *cuts_of(self._made, groups))
         return self._cuts[named]
 
-    async def _remember(self, together: _Together) -> None:
+    async def _remember(self, now: Moment, ids: Collection[str], calls: Collection[str] = ()) -> None:
         """The board in use gets the ids and calls back that it would know today."""
-        if not self._remembers or together.now < self._now - IDS_KEPT:
+        if not self._remembers or now < self._now - IDS_KEPT:
             return
         keys = self._live.keys
-        named = {
-            "ids": [*together.matches, *(part.id for part in together.parts if part.id)],
-            "calls": list(together.calls) if together.now >= self._now - CALLS_KEPT else [],
-        }
+        named = {"ids": ids, "calls": calls if now >= self._now - CALLS_KEPT else ()}
         states = await self._valkey.command("HMGET", keys.of_board(self._shard, "board"), *named)
         commands: list[tuple[Value, ...]] = []
         for (name, values), state in zip(named.items(), states, strict=True):
@@ -290,6 +297,40 @@ class Replay:
         keys = (self._key("board"), self._key("journal"), *self._parts(target.address))
         await functions.place(self._valkey, keys, header, rest)
         self._note(target)
+
+    async def _describe(self, row: Row) -> None:
+        if self._describing and row.call != self._describing[0].call:
+            await self._flush_described()
+        self._describing.append(row)
+
+    async def _flush_described(self) -> None:
+        rows, self._describing = self._describing, []
+        if not rows:
+            return
+        first = rows[0]
+        await self._let_pass(first.now)
+        targets = [placed(self._made, row.op, row.groups) for row in rows]
+        addresses = [each.address for each in targets if each and each.address in self.written]
+        self.has_metadata = self.has_metadata or bool(first.metadata)
+        given = "" if first.id == _made_id(first) else first.id
+        header = MetadataHeader(
+            shape=self._shape(),
+            version=self._made.version,
+            journal=0,
+            id=given,
+            remember=int(bool(given)),
+            metadata=first.metadata,
+            seconds=[LIFE_SECONDS] * len(addresses),
+            replayed=_recorded(first) // SECOND,
+        )
+        keys = [self._key("board"), self._key("journal")]
+        keys += self._made.keys.generations(self._shard, "ids")
+        for address in addresses:
+            keys += self._parts(address)
+        if await functions.set_metadata(self._valkey, keys, header, (b"", first.member)) is None:
+            self.doubled += len(rows)
+        if given:
+            await self._remember(first.now, {given})
 
     def _note(self, target: Target) -> None:
         if target.address in self.written:

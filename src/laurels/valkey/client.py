@@ -30,7 +30,7 @@ Reply = Any  # what Valkey answers: nested lists of bytes and integers, given a 
 LIBRARY = "laurels"
 # In this order: a file uses what stands in those before it.
 _FILES = (
-    "values.lua", "layouts.lua", "memory.lua", "submit.lua", "match.lua", "read.lua",
+    "values.lua", "layouts.lua", "memory.lua", "submit.lua", "match.lua", "metadata.lua", "read.lua",
     "board.lua", "journal.lua", "once.lua", "rebuild.lua", "activity.lua",
     "index.lua", "discard.lua", "permissions.lua",
 )  # fmt: skip

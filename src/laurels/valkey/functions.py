@@ -15,6 +15,7 @@ from laurels.valkey.messages import (
     IndexHeader,
     Listed,
     MatchHeader,
+    MetadataHeader,
     PageHeader,
     PageReply,
     PlaceHeader,
@@ -138,6 +139,23 @@ async def remove(
     if status == b"version":
         raise DefinitionChanged(_version(answer))
     return int(answer)
+
+
+async def set_metadata(
+    valkey: Valkey,
+    keys: Sequence[str],
+    header: MetadataHeader,
+    rest: tuple[bytes, bytes],
+    durability: Durability = "fast",
+) -> int | None:
+    """In how many of these windows the member has an entry; None when the id was seen before. `rest`: the
+    journal entry, and the member.
+    """
+    args = (_encode(header), *rest)
+    status, *answer = await _write(valkey, "laurels_set_metadata", keys, args, durability)
+    if status == b"version":
+        raise DefinitionChanged(_version(answer[0]))
+    return None if status == b"duplicate" else int(answer[0])
 
 
 async def confirm(valkey: Valkey, keys: Sequence[str], calls: Sequence[str], durability: Durability) -> int:

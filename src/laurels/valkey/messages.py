@@ -125,6 +125,18 @@ class RemoveHeader(msgspec.Struct):
     rated: int = 0
 
 
+class MetadataHeader(msgspec.Struct):
+    shape: Shape
+    version: int
+    journal: int
+    id: str
+    remember: int
+    metadata: str
+    seconds: list[int]
+    durable: int = 0
+    replayed: int = 0
+
+
 class Fence(NamedTuple):
     """Who keeps writers off a board, for how many milliseconds; and what the journal's ids go on above."""
 

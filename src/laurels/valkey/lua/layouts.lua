@@ -3,7 +3,7 @@
 -- A window is a table of its keys, as `windows_of` reads them from KEYS:
 --   entries    zset   plain: member -> score.  exact: entry .. member -> 0, ordered by bytes
 --   positions  hash   exact only: member -> entry
---   metadata   hash   member -> JSON of the submission that set the entry
+--   metadata   hash   member -> JSON of the submission that set the entry, or set since
 --   scores     zset   dense only: the distinct scores
 --   counts     hash   dense only: distinct score -> how many entries have it
 --

@@ -69,6 +69,16 @@ local function duplicates(header, keys)
   return refused
 end
 
+-- `state`: the board's field `ids`. `replayed` as in the header.
+local function remember_ids(keys, ids, state, replayed)
+  if #ids == 0 then return end
+  local now, period = seconds_now(), PERIODS.ids
+  if replayed > 0 then now, period = replayed, REPLAYED_PERIOD end
+  local key = generation(keys, 3, 'ids', state, now, period)
+  spread('SADD', key, ids)
+  redis.call('EXPIRE', key, MEMORY_SECONDS, 'NX')
+end
+
 -- `known`: the board's fields `ids` and `calls`. Ids that the call itself made need only the call.
 local function remember(header, keys, refused, known)
   local now = header.replayed > 0 and header.replayed or seconds_now()
@@ -84,12 +94,7 @@ local function remember(header, keys, refused, known)
   for i, id in ipairs(header.ids) do
     if id ~= '' and header.calls[i] ~= header.call and not refused[i] then ids[#ids + 1] = id end
   end
-  if #ids > 0 then
-    local period = header.replayed > 0 and REPLAYED_PERIOD or PERIODS.ids
-    local key = generation(keys, 3, 'ids', known.ids, now, period)
-    spread('SADD', key, ids)
-    redis.call('EXPIRE', key, MEMORY_SECONDS, 'NX')
-  end
+  remember_ids(keys, ids, known.ids, header.replayed)
 end
 
 -- The journal has no bound of its own: it is trimmed up to what is archived, and no further.

@@ -1,0 +1,251 @@
+"""Metadata without a score: other metadata for the entries that a member has already.
+
+One call for as many windows as fit, each atomic: it looks at the id, sets the metadata of the entries that
+are there, and journals which these were. The last call remembers the id, so a change that was cut off between
+two calls is done again when it is repeated.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
+
+from laurels.boards.board import Address
+from laurels.boards.journal import metadata_entry
+from laurels.boards.keys import WHOLE, BoardRef, parse_cut
+from laurels.boards.retention import WINDOWS_A_CALL, target_at
+from laurels.boards.submission import MetadataSet, check_id, check_member, check_metadata
+from laurels.errors import InvalidInput, NotFound, OutcomeUnknown
+from laurels.valkey import functions
+from laurels.valkey.functions import DefinitionChanged
+from laurels.valkey.messages import MetadataHeader, shape_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from laurels.boards.board import Board, Pane, Target
+    from laurels.boards.catalog import Catalog
+    from laurels.boards.retention import Retention
+    from laurels.clock import Clock
+    from laurels.moments import Moment
+    from laurels.valkey.client import Valkey, Value
+    from laurels.valkey.messages import Durability
+
+# Windows that are asked for a member in one round trip.
+COMMANDS_TOGETHER: Final = 1000
+WHY: Final = "are made of several submissions, so they carry no metadata"
+
+
+class Selection(TypedDict, total=False):
+    """Which entries of a member, and the id of the change.
+
+    `period` and `slot` name one window, as in reads; `group` names one group. Whatever is not named is every
+    live one.
+    """
+
+    period: str | None
+    slot: str | None
+    group: str | None
+    id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """What is to be done, as it was found valid."""
+
+    member: bytes
+    metadata: str
+    id: str
+    selection: Selection
+    durability: Durability
+
+
+class Metadata:
+    """Sets the metadata of entries."""
+
+    def __init__(self, valkey: Valkey, catalog: Catalog, retention: Retention, clock: Clock) -> None:
+        self._valkey = valkey
+        self._catalog = catalog
+        self._retention = retention
+        self._clock = clock
+
+    async def set(
+        self,
+        ref: BoardRef,
+        member: str,
+        metadata: dict[str, Any] | None,
+        selection: Selection,
+        durability: Durability,
+    ) -> MetadataSet:
+        """Raises `NotFound` when the member has no such entry."""
+        given = selection.get("id")
+        change = _Change(
+            check_member(member),
+            check_metadata(metadata),
+            _made_id() if given is None else check_id(given),
+            selection,
+            durability,
+        )
+        while True:
+            board = await self._catalog.in_force(ref)
+            board.require_writer(None)
+            try:
+                found = await self._set(board, change)
+                break
+            except DefinitionChanged as changed:
+                await self._catalog.refresh(ref, changed.known)
+            except OutcomeUnknown as error:
+                raise OutcomeUnknown(error.detail, change.id) from error
+        if found == 0:
+            raise NotFound(f"{ref}: {member!r} has no entry{_where(selection)}")
+        return MetadataSet(member, found or 0, found is not None, change.id)
+
+    async def _set(self, board: Board, change: _Change) -> int | None:
+        """How many entries there were; None when the id was seen before."""
+        now = self._clock()
+        shard = board.keys.shard_of(change.member)
+        targets = await self._targets(board, shard, change, now)
+        found = 0
+        for first in range(0, max(1, len(targets)), WINDOWS_A_CALL):
+            some = targets[first : first + WINDOWS_A_CALL]
+            is_last = first + WINDOWS_A_CALL >= len(targets)
+            several = await self._call(board, shard, change, some, is_last=is_last)
+            if several is None:
+                return None
+            found += several
+        if found and change.metadata:
+            self._catalog.note_metadata(board)
+        return found
+
+    async def _call(
+        self, board: Board, shard: int, change: _Change, targets: Sequence[Target], *, is_last: bool
+    ) -> int | None:
+        now, keys = self._clock(), board.keys
+        header = MetadataHeader(
+            shape=shape_of(board.ordering, dense=board.definition.dense, metadata=True),
+            version=board.version,
+            journal=1 if board.definition.archive.journal else 2,
+            id=change.id,
+            remember=int(is_last),
+            metadata=change.metadata,
+            seconds=[target.seconds_to_live(now) for target in targets],
+            durable=int(change.durability != "fast"),
+        )
+        windows = [(each.address.token, each.address.cut.named or None) for each in targets]
+        told = change.id if is_last else "", change.member, change.metadata
+        entry = metadata_entry(secrets.token_urlsafe(16), now, board.version, windows, told)
+        names = [keys.of_board(shard, name) for name in ("board", "journal")]
+        names += keys.generations(shard, "ids")
+        for target in targets:
+            names += keys.parts(board.window_key(shard, target.address), metadata=True)
+        rest = entry, change.member
+        return await functions.set_metadata(self._valkey, names, header, rest, change.durability)
+
+    async def _targets(self, board: Board, shard: int, change: _Change, now: Moment) -> list[Target]:
+        """The live windows, and groups of them, in which the member has an entry that carries metadata."""
+        chosen = _Chosen(board, change.selection, now)
+        written = [each for each in await self._retention.written(board, shard) if chosen.may_be_in(*each)]
+        whole = chosen.among(Address(*each, WHOLE) for each in written)
+        found = await self._held(board, shard, whole, change.member)
+        # Who is in a group of a window is in the window of that name too, unless the group has another zone.
+        known = {(target.address.label, target.address.slot) for target in found}
+        windows = [each for each in written if len(board.zones) > 1 or each in known]
+        if chosen.cut:
+            groups = [Address(*each, chosen.cut) for each in windows]
+            return await self._held(board, shard, chosen.among(groups), change.member)
+        groups = await self._retention.groups_of(board, shard, windows)
+        return found + await self._held(board, shard, chosen.among(groups), change.member)
+
+    async def _held(self, board: Board, shard: int, targets: list[Target], member: bytes) -> list[Target]:
+        """Those in which the member has an entry."""
+        commands: list[tuple[Value, ...]] = []
+        for target in targets:
+            entries, *beside = board.keys.parts(board.window_key(shard, target.address), metadata=False)
+            commands.append(
+                ("HMGET", beside[0], member) if board.ordering.exact else ("ZMSCORE", entries, member)
+            )
+        held: list[Target] = []
+        for first in range(0, len(commands), COMMANDS_TOGETHER):
+            answers = await self._valkey.commands(commands[first : first + COMMANDS_TOGETHER])
+            some = targets[first : first + COMMANDS_TOGETHER]
+            held += [target for target, (entry,) in zip(some, answers, strict=True) if entry is not None]
+        return held
+
+
+class _Chosen:
+    """The windows of a board that a selection means."""
+
+    def __init__(self, board: Board, selection: Selection, now: Moment) -> None:
+        self._board = board
+        self._now = now
+        self.cut = parse_cut(selection.get("group"), board.definition)
+        period, slot = selection.get("period"), selection.get("slot")
+        self._label: str | None = None
+        self._slot: str | None = None
+        if period is not None or slot is not None:
+            pane = board.pane(period, self.cut)
+            self._label = pane.label
+            self._slot = slot and board.slot(pane, slot, now).text
+            if not _carries(pane):
+                raise InvalidInput.at("period", f"{pane.label!r} is rolling: its entries {WHY}")
+        elif not any(map(_carries, board.panes(board.definition.timezone))):
+            raise InvalidInput.at("board", f"has rolling windows alone: their entries {WHY}")
+
+    def may_be_in(self, label: str, slot: str) -> bool:
+        return self._label in (None, label) and self._slot in (None, slot)
+
+    def among(self, addresses: Iterable[Address]) -> list[Target]:
+        """Those that are meant, and can be asked for."""
+        return [target for each in addresses if (target := self._target(each))]
+
+    def _target(self, address: Address) -> Target | None:
+        target = target_at(self._board, address)
+        if target is None or not _carries(target.pane):
+            return None
+        calendar, slot = target.pane.calendar, target.slot
+        until = calendar.kept_until(slot)
+        if until is not None and self._now >= until:
+            return None
+        # The current slot is another one in another zone.
+        is_other = self._label and self._slot is None and slot.text != calendar.at(self._now).text
+        return None if is_other else target
+
+
+def _made_id() -> str:
+    """Of no call in the journal: a change may take several, and its id is that of the last."""
+    return f"~{secrets.token_urlsafe(16)}.0"
+
+
+def _carries(pane: Pane) -> bool:
+    """Whether entries of this window carry metadata."""
+    return pane.how != "fold" and not pane.is_hidden
+
+
+def _where(selection: Selection) -> str:
+    named = [f"{name}={value}" for name in ("period", "slot", "group") if (value := selection.get(name))]
+    return f" with {', '.join(named)}" if named else " that carries metadata"
+
+
+class SettingMetadata:
+    """An operation of `Laurels`, which has the means."""
+
+    metadata: Metadata
+
+    async def set_metadata(
+        self,
+        board: str,
+        member: str,
+        metadata: dict[str, Any] | None,
+        *,
+        durability: Durability | None = None,
+        **selection: Unpack[Selection],
+    ) -> MetadataSet:
+        """Gives a member's entries other metadata, or none, without a score: in every live window and group,
+        or in those that `period`, `slot` and `group` name. Raises `NotFound` when there is no such entry.
+        """
+        wanted = self._durability(durability)
+        return await self.metadata.set(BoardRef.parse(board), member, metadata, selection, wanted)
+
+    def _durability(self, asked: Durability | None) -> Durability:
+        raise NotImplementedError

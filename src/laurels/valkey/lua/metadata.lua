@@ -1,0 +1,44 @@
+-- laurels_set_metadata: gives the entries that a member has in some windows other metadata, or none.
+--
+-- KEYS  1 board, 2 journal, 3…5 ids    as laurels_submit
+--       6…             the windows, with their metadata; a rolling window has none
+-- ARGV  1 header       {shape, version, journal, durable, replayed} as laurels_submit, and
+--                      id        looked for; '' for none
+--                      remember  1: the id is remembered, since no other call goes on with it
+--                      metadata  JSON, or '' for none
+--                      seconds   of each window: to live, or 0
+--       2 journal entry, which numbers the windows as the keys do
+--       3 member
+--
+-- Returns {'version', current} or {'fenced'}   as laurels_submit
+--         {'duplicate'}   the id was seen before; nothing was written
+--         {'ok', found}   in how many of these windows the member has an entry
+
+local function set_metadata(keys, args)
+  local header = cmsgpack.unpack(args[1])
+  local board = board_of(header.shape)
+  local known = redis.call('HMGET', keys[1], 'version', 'fence', 'ids')
+  if tonumber(known[1]) ~= header.version then return { 'version', known[1] or '' } end
+  if is_fenced(known[2]) then return { 'fenced' } end
+  -- Whoever waits for the disk waits behind a write.
+  if header.durable == 1 then redis.call('HSET', keys[1], 'version', known[1]) end
+  if remembered({ unpack(keys, 3, 5) }, { header.id })[header.id] then return { 'duplicate' } end
+  local member, windows, skipped = args[3], windows_of(board, keys, 6), {}
+  for i, window in ipairs(windows) do
+    if board.layout.read(board, window, { member })[member] then
+      write_metadata(window, { { member = member, metadata = header.metadata } })
+      expire(window, header.seconds[i])
+    else
+      skipped[#skipped + 1] = i
+    end
+  end
+  local found = #windows - #skipped
+  if found > 0 then
+    if header.metadata ~= '' then redis.call('HSET', keys[1], 'metadata', 1) end
+    append(header.journal, keys[2], args[2], table.concat(skipped, ','))
+    if header.remember == 1 then remember_ids(keys, { header.id }, known[3], header.replayed) end
+  end
+  return { 'ok', found }
+end
+
+redis.register_function('laurels_set_metadata', set_metadata)
