@@ -56,9 +56,21 @@ async def test_every_error_of_valkey_has_the_outcome_of_the_table(failing: Valke
 
 @pytest.mark.parametrize("reply", WITHIN_A_FUNCTION)
 async def test_an_error_of_a_function_that_had_begun_leaves_the_outcome_unknown(failing: Valkey, reply: str):
-    within = f"{reply} script: fail, on @user_function:1."
-    with pytest.raises(OutcomeUnknown):
-        await failing.write("fail", (), (within,))
+    for function in ("fail, ", ""):  # Redis and older Valkeys name it
+        with pytest.raises(OutcomeUnknown):
+            await failing.write("fail", (), (f"{reply} script: {function}on @user_function:1.",))
+
+
+async def test_so_does_an_error_of_a_function_on_the_real_server(endpoints: Endpoints):
+    valkey = Valkey(endpoints.valkey_url)
+    try:
+        await valkey.load_functions()
+        await valkey.command("SET", "lb:{tests/outcomes}:board", "text")
+        with pytest.raises(OutcomeUnknown, match="WRONGTYPE"):
+            await valkey.write("laurels_retire", ("lb:{tests/outcomes}:board",), (1,))
+    finally:
+        await valkey.command("DEL", "lb:{tests/outcomes}:board")
+        await valkey.close()
 
 
 def _states() -> list[str]:

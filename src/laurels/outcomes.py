@@ -54,11 +54,12 @@ VALKEY: Final[dict[str, Meaning]] = {
     "WRONGPASS": _unavailable("it refuses the user or password in the Valkey URL"),
     "NOPERM": _unavailable("its ACL denies a command or key that Laurels needs: allow it to the user"),
     "DENIED": _unavailable("it runs in protected mode: set a password there or bind it to an address"),
+    # Another program wrote where Laurels does.
+    "WRONGTYPE": _unavailable("another program has overwritten a key of Laurels: its log names the key"),
     # A blocking command was ended from outside.
     "UNBLOCKED": Meaning(Outcome.UNKNOWN, "the node changed its role meanwhile"),
     # What Laurels must not do.
     "ERR": _DEFECT,
-    "WRONGTYPE": _DEFECT,
     "CROSSSLOT": _DEFECT,
     "NOSCRIPT": _DEFECT,
     "EXECABORT": _DEFECT,
@@ -74,7 +75,7 @@ VALKEY_TEXTS: Final[dict[str, Meaning]] = {
     "max number of clients reached": _unavailable("too many clients are connected: raise its maxclients"),
 }
 # An error of a function that had begun: it may have written before.
-_WITHIN_A_FUNCTION = re.compile(r"script: \w+, on @")
+_WITHIN_A_FUNCTION = re.compile(r"script: (\w+, )?on @")
 
 # By SQLSTATE: the whole of it, or its class.
 POSTGRES: Final[dict[str, Meaning]] = {
