@@ -10,7 +10,8 @@ LaurelsError
 ├── NotFound                404   a project, board, window or member that is not there
 │   └── WindowGone          404   the window is past its keep; an archive may have it
 ├── Conflict                409   the change contradicts what the board already holds
-│   └── InFlight            409   a request with the same Idempotency-Key is under way
+│   ├── InFlight            409   a request with the same Idempotency-Key is under way
+│   └── KeyTaken            409   another program has a key of the window in Valkey
 ├── RateLimited             429   too many requests; ``retry_after`` says when to go on
 ├── Unavailable             503   a store does not answer; nothing was changed
 │   └── OutcomeUnknown      503   a store stopped answering mid-call; retry with the same id
@@ -106,6 +107,28 @@ class Conflict(LaurelsError):
 class InFlight(Conflict):
     kind = "in-flight"
     title = "The same request is under way"
+
+
+class KeyTaken(Conflict):
+    """Another program has made a key that a template names. The log has the key; callers learn the board."""
+
+    kind = "key-taken"
+    title = "Another program has a key of the window"
+
+    def __init__(self, detail: str, key: str = "", holds: str = "") -> None:
+        super().__init__(detail)
+        self.key = key
+        self.holds = holds
+        """What it is, by its type in Valkey."""
+
+    @classmethod
+    def by(cls, key: str, holds: str) -> Self:
+        return cls(
+            f"another program keeps a {holds} in Valkey under a key of this window; the log names the key: "
+            "move it away, or let the board name its keys otherwise",
+            key,
+            holds,
+        )
 
 
 class RateLimited(LaurelsError):

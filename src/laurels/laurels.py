@@ -20,6 +20,7 @@ from laurels.boards.catalog import Catalog
 from laurels.boards.define import Definer
 from laurels.boards.definition import BoardDefinition, parse_definition
 from laurels.boards.drops import Drops
+from laurels.boards.existing import ExistingKeys
 from laurels.boards.feeds import Feeds
 from laurels.boards.keys import BoardRef
 from laurels.boards.live import Live, View
@@ -229,8 +230,8 @@ class Laurels(Keeping, SettingMetadata):
         self._definer = Definer(
             self._catalog,
             self.store,
-            self._retention,
             self.drops,
+            ExistingKeys(self.valkey, self._catalog, self._retention, self.clock),
             cluster=self.valkey.is_cluster,
         )
         self._submitter = Submitter(self.valkey, self._catalog, self._rolling, self.feeds, self.clock)

@@ -9,7 +9,7 @@ from sqlalchemy import insert, select
 
 from laurels.archive import tables
 from laurels.archive.boards import BoardStore
-from laurels.boards.definition import BoardDefinition
+from laurels.boards.definition import BoardDefinition, StoredBoard
 from laurels.errors import Conflict, InvalidInput, LaurelsError
 
 if TYPE_CHECKING:
@@ -188,3 +188,28 @@ async def test_text_that_postgresql_cannot_hold_is_invalid_input(boards: BoardSt
     with pytest.raises(InvalidInput):
         await boards.put("acme", "score", define(keys={"all_time": "lb:\x00"}))
     assert await boards.get("acme", "score") is None
+
+
+async def test_a_definition_that_names_keys_is_checked_against_all_that_do(boards: BoardStore):
+    """Those in force, and those whose keys are still to go; not its own, nor boards without."""
+    named = define(keys={"all_time": "lb:{board}"})
+    await boards.put("acme", "plain", PLAIN)
+    for board in ("kept", "dropped", "own"):
+        await boards.put("acme", board, named)
+    await boards.drop("acme", "dropped")
+    seen: list[set[str]] = []
+
+    def check(in_force: list[StoredBoard], leaving: list[StoredBoard]) -> None:
+        ours = [{each.board for each in some if each.project == "acme"} for some in (in_force, leaving)]
+        seen.extend(ours)
+        raise InvalidInput("they clash")
+
+    with pytest.raises(InvalidInput, match="they clash"):
+        await boards.put("acme", "own", define(keys={"all_time": "lb:{board}:2"}), check_others=check)
+    assert seen[0] >= {"kept"}
+    assert "own" not in seen[0]
+    assert "plain" not in seen[0]
+    assert seen[1] == {"dropped"}
+    stored = await boards.get("acme", "own")
+    assert stored is not None
+    assert stored.definition == named

@@ -59,6 +59,7 @@ class TestDefaults:
             "player_writes": False,
             "shards": 1,
             "keys": None,
+            "adopt": False,
             "rating": None,
         }
 

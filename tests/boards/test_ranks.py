@@ -338,8 +338,6 @@ class TestCursors:
             (5, "middle"),
             (6, "beside"),
             (7, b"nan"),
-            (7, b"inf"),
-            (7, b"-inf"),
             (7, b"0x10"),
             (7, b""),
             (7, b"\xff"),

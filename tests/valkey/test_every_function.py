@@ -34,8 +34,8 @@ READING = {
     "laurels_backlog",
     "laurels_missing",
 }
-SHAPE = ("plain", "number", 1, "shared", 0, 0)
-WITH_METADATA = ("plain", "number", 1, "shared", 0, 1)
+SHAPE = ("plain", "number", 1, "shared", 0, 0, 0)
+WITH_METADATA = ("plain", "number", 1, "shared", 0, 1, 0)
 VERSION = 7
 ONCE_KEYS = ["once:0", "once:1", "once:2"]
 SUBMIT_KEYS = ["board", "journal", "ids:0", "ids:1", "ids:2", "calls:0", "calls:1", "calls:2"]
@@ -132,7 +132,7 @@ SMOKES: dict[str, Smoke] = {
     ),
     "laurels_register": (
         ["board", "windows", "cuts"],
-        [VERSION, "daily|x", 1, 60, "country=BR"],
+        [VERSION, "daily|x", 1, 60, 0, "country=BR"],
         [b"ok"],
     ),
     "laurels_release": (["cursors", "changed", "parked", "waits"], [RELEASED], [b"gone"]),

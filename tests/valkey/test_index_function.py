@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 Client = Any  # redis-py types its client only in part
 # Layout, kind, whether the highest is best, ties, dense ranks, metadata.
-EXACT = ("exact", "int64", 1, "member", 1, 0)
-PLAIN = ("plain", "number", 1, "shared", 1, 0)
+EXACT = ("exact", "int64", 1, "member", 1, 0, 0)
+PLAIN = ("plain", "number", 1, "shared", 1, 0, 0)
 PARTS = {"exact": ("", "|positions", "|scores", "|counts"), "plain": ("", "|scores", "|counts")}
 
 _names = itertools.count(1)

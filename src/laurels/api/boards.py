@@ -206,9 +206,9 @@ async def check_reach(call: Call, definition: BoardDefinition) -> None:
 
 
 def _named_keys(definition: BoardDefinition) -> tuple[object, ...]:
-    """What decides which keys the templates make."""
+    """What decides which keys the templates make, and whether another program's are taken over."""
     periods = {window.label: (window.period, window.seconds) for window in definition.windows}
-    return definition.keys, definition.groups, periods
+    return definition.keys, definition.adopt, definition.groups, periods
 
 
 def _board(stored: StoredBoard) -> Board:

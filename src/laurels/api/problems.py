@@ -25,6 +25,7 @@ from laurels.errors import (
     InFlight,
     InvalidInput,
     KeyReused,
+    KeyTaken,
     LaurelsError,
     NotFound,
     OutcomeUnknown,
@@ -116,6 +117,8 @@ EXPLANATIONS: Final[dict[type[LaurelsError], str]] = {
     Stalled: "The next piece of the body took longer than 30 seconds. Send it again.",
     Conflict: "The change contradicts what the board already holds; `detail` says what to do instead.",
     InFlight: "A request with this `Idempotency-Key` is under way. Try again after `Retry-After` seconds.",
+    KeyTaken: "The board names its keys in Valkey itself, and another program uses one of them. The log has "
+    "the key.",
     TooLarge: "A body has at most 1 MiB; a batch at most 64 MiB: as it is sent, and once it is decompressed.",
     UnsupportedMediaType: "Send `Content-Type: application/json`, in UTF-8; a batch may be "
     "`application/x-ndjson`.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from pydantic import ValidationError
 from sqlalchemy import and_, cast, delete, func, insert, select, update
@@ -16,7 +16,7 @@ from laurels.errors import Conflict, LaurelsError
 from laurels.logs import get_logger
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
     from sqlalchemy import ColumnElement, RowMapping
     from sqlalchemy.ext.asyncio import AsyncConnection
@@ -38,6 +38,18 @@ class Retired:
     """Whether everything goes; else what the definition that replaced it has no place for."""
 
 
+class Terms(TypedDict, total=False):
+    """On what a definition is stored."""
+
+    expected_version: int
+    """What the board must still have (0: must not exist yet), or `Conflict` is raised."""
+    owner: Owner | None
+    check_others: Callable[[list[StoredBoard], list[StoredBoard]], None]
+    """Raises where a definition that names keys may not be beside the others that do: those in force, and
+    those whose keys are still being taken away.
+    """
+
+
 class BoardStore:
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
@@ -51,17 +63,19 @@ class BoardStore:
         project: str,
         board: str,
         definition: BoardDefinition,
-        *,
-        expected_version: int | None = None,
-        owner: Owner | None = None,
+        **terms: Unpack[Terms],
     ) -> StoredBoard:
         """Creates the board or changes its definition; the same definition again changes nothing.
 
-        With `expected_version` the board must still have that version (0: must not exist yet), or `Conflict`
-        is raised. Calls for one board take turns.
+        Calls for one board take turns, and so do all that name keys.
         """
+        expected_version, owner = terms.get("expected_version"), terms.get("owner")
+        check_others = terms.get("check_others")
         async with self._archive.writing() as connection:
             await take_turn(connection, f"board:{project}/{board}")
+            if definition.keys and check_others:
+                await take_turn(connection, "keys")
+                check_others(*await _others_with_keys(connection, project, board))
             stored = await _read(connection, project, board)
             version = stored.version if stored else 0
             if expected_version is not None and expected_version != version:
@@ -177,6 +191,20 @@ async def _read(connection: AsyncConnection, project: str, board: str) -> Stored
     return None if row is None else _stored(row)
 
 
+async def _others_with_keys(
+    connection: AsyncConnection, project: str, board: str
+) -> tuple[list[StoredBoard], list[StoredBoard]]:
+    """Other boards whose definitions name keys: those in force, and those that are not done with."""
+    boards, retired = tables.boards, tables.retired_definitions
+    in_force = select(boards).where(boards.c.definition.has_key("keys"), ~_named(project, board))
+    is_other = ~and_(retired.c.project == project, retired.c.board == board)
+    leaving = select(retired).where(retired.c.definition.has_key("keys"), is_other)
+    return (
+        [_stored(row) for row in (await connection.execute(in_force)).mappings()],
+        [_stored_as_retired(row) for row in (await connection.execute(leaving)).mappings()],
+    )
+
+
 async def _retire(connection: AsyncConnection, stored: StoredBoard, *, whole: bool) -> None:
     values = {
         "number": tables.board_version.next_value(),
@@ -193,12 +221,13 @@ async def _retire(connection: AsyncConnection, stored: StoredBoard, *, whole: bo
 async def _retired(connection: AsyncConnection, project: str, board: str) -> list[Retired]:
     retired = tables.retired_definitions
     chosen = select(retired).where(retired.c.project == project, retired.c.board == board)
-    found: list[Retired] = []
-    for row in (await connection.execute(chosen.order_by(retired.c.number))).mappings():
-        told = {name: row[name] for name in ("project", "board", "id", "version", "definition")}
-        stored = _stored({**told, "created_at": row["retired_at"], "updated_at": row["retired_at"]})
-        found.append(Retired(row["number"], stored, row["whole"]))
-    return found
+    rows = (await connection.execute(chosen.order_by(retired.c.number))).mappings()
+    return [Retired(row["number"], _stored_as_retired(row), row["whole"]) for row in rows]
+
+
+def _stored_as_retired(row: RowMapping) -> StoredBoard:
+    told = {name: row[name] for name in ("project", "board", "id", "version", "definition")}
+    return _stored({**told, "created_at": row["retired_at"], "updated_at": row["retired_at"]})
 
 
 async def _insert(

@@ -20,11 +20,13 @@ from laurels.boards.ordering import Ordering
 from laurels.boards.windows import Calendar, Slot
 from laurels.errors import InvalidInput, NotFound, WindowGone
 from laurels.moments import DAY, MICROSECOND, Moment
+from laurels.valkey.messages import shape_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from laurels.boards.definition import Owner
+    from laurels.valkey.messages import Shape
 
 # From the first, up to but not including the second; None where it is open.
 _Interval = tuple[Moment | None, Moment | None]
@@ -145,6 +147,7 @@ class Board:
         self.keys = KeySpace(ref, definition, cluster=cluster, prefix=prefix)
         self.dimensions = definition.dimensions
         self.arrivals = Arrivals() if self.ordering.timed else None
+        self._templated = {target.partition(":")[0] for target in definition.keys or ()}
         self._panes: dict[str, tuple[Pane, ...]] = {}
         self._touched: dict[Cut, list[Touched]] = {}
         self.window_key = lru_cache(maxsize=4096)(self._window_key)
@@ -185,6 +188,17 @@ class Board:
     def zones(self) -> frozenset[str]:
         """Every zone that the board's windows are cut in."""
         return frozenset({self.definition.timezone, *self.definition.timezones.values()})
+
+    def shape(self, *, metadata: bool) -> Shape:
+        """What every call says of the board. `metadata`: whether it names the keys of metadata."""
+        definition = self.definition
+        return shape_of(
+            self.ordering, dense=definition.dense, metadata=metadata, templated=bool(definition.keys)
+        )
+
+    def names_keys(self, address: Address) -> bool:
+        """Whether a template names the window's key, so that another program may have it."""
+        return address.label in self._templated
 
     def zone_of(self, cut: Cut) -> str:
         """Where the days of this cut begin."""

@@ -128,7 +128,8 @@ class Catalog:
 
     async def register(self, board: Board, shard: int, targets: Iterable[Target], now: Moment) -> None:
         """Makes sure that these windows are listed before they are written; asks Valkey once a window.
-        Raises `DefinitionChanged`.
+
+        Raises `DefinitionChanged`; and `KeyTaken` where a template names a key that another program has.
         """
         registered = self._registered.setdefault(board, set())
         if len(registered) > MOST_REMEMBERED:
@@ -138,16 +139,19 @@ class Catalog:
             entry = (shard, address.token, str(address.cut))
             if entry in registered:
                 continue
-            keys = (
+            keys = [
                 board.keys.of_board(shard, "board"),
                 board.keys.of_board(shard, "windows"),
                 board.keys.of_board(shard, f"cuts:{address.token}"),
-            )
+            ]
+            if board.names_keys(address):
+                keys += board.keys.parts(board.window_key(shard, address), metadata=True)
             starts = target.slot.starts
             registration = Registration(
                 token=address.token,
                 starts=NO_START if starts is None else starts // 1_000_000,
                 seconds=target.seconds_to_live(now),
+                adopts=int(board.definition.adopt),
                 cut=str(address.cut),
             )
             await functions.register(self._valkey, keys, board.version, registration)

@@ -14,8 +14,6 @@ from laurels.errors import InvalidInput
 from laurels.valkey.names import CAMPUS_WINDOW, LEADERS, RESERVED
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from laurels.boards.definition import BoardDefinition
     from laurels.boards.keys import BoardRef
 
@@ -56,7 +54,7 @@ def check_templates(ref: BoardRef, definition: BoardDefinition, *, cluster: bool
     return patterns
 
 
-def check_apart(own: Mapping[str, tuple[Pattern, ...]], others: Patterns, named: str) -> None:
+def check_apart(own: Patterns, others: Patterns, named: str) -> None:
     """Raises `InvalidInput` where some key could be of both boards."""
     for target, made in own.items():
         for pattern in made:

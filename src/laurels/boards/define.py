@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from copy import copy
+from functools import partial
 from typing import TYPE_CHECKING, Final, Self
 
 from laurels.boards.board import Board
@@ -17,9 +18,10 @@ from laurels.logs import get_logger
 if TYPE_CHECKING:
     from laurels.archive.boards import BoardStore
     from laurels.boards.catalog import Catalog
+    from laurels.boards.claims import Patterns
     from laurels.boards.definition import Owner, StoredBoard, Window
     from laurels.boards.drops import Drops
-    from laurels.boards.retention import Retention
+    from laurels.boards.existing import ExistingKeys, Found
     from laurels.moments import Moment
 
 # How long a request waits for Valkey to free what was dropped.
@@ -38,15 +40,16 @@ class Definer:
         self,
         catalog: Catalog,
         store: BoardStore,
-        retention: Retention,
         drops: Drops,
+        existing: ExistingKeys,
         *,
         cluster: bool,
     ) -> None:
         self._catalog = catalog
         self._store = store
-        self._retention = retention
+        self._retention = existing.retention
         self._drops = drops
+        self._existing = existing
         self._cluster = cluster
         self._owner: Owner | None = None
 
@@ -65,7 +68,7 @@ class Definer:
         """
         KeySpace(ref, definition, cluster=self._cluster)
         await self._check_feeds(ref, definition)
-        await self._check_keys(ref, definition)
+        own = check_templates(ref, definition, cluster=self._cluster)
         if definition.keys:  # a dropped board may have had the same
             await self._drops.finish_all(templated=True)
         await self._drops.finish(ref)
@@ -77,6 +80,11 @@ class Definer:
         old = self._catalog.compile(before) if before else None
         if old:
             await self._check_change(old, Board(ref, definition, old.version, cluster=self._cluster))
+        # A flow's names are reserved for it; and whoever only adds a board of a facade's may not look at all
+        # keys. What another program has there, the board meets when it first writes to it.
+        found = None if only_new or self._owner else await self._found(ref, definition, old)
+        if found:
+            found.check(adopts=definition.adopt)
         if before and old and old.keys.shards != definition.shards:
             before = await self._clear(before)
         stored = await self._store.put(
@@ -85,11 +93,14 @@ class Definer:
             definition,
             expected_version=before.version if before else 0,
             owner=self._owner,
+            check_others=partial(self._check_apart, ref, own),
         )
         self._catalog.forget(ref)
         board = self._catalog.compile(stored)
         try:
             await self._catalog.adopt(board)
+            if found:
+                await self._existing.take_over(board, found)
         except Unavailable as error:
             raise OutcomeUnknown(
                 f"the definition of {ref} is stored, and counts once Valkey answers ({error.detail})"
@@ -119,16 +130,21 @@ class Definer:
         """What `define` would do; nothing is changed. Raises as it does, but for what entries forbid."""
         board = Board(ref, definition, 0, cluster=self._cluster)
         await self._check_feeds(ref, definition)
-        await self._check_keys(ref, definition)
+        own = check_templates(ref, definition, cluster=self._cluster)
+        if definition.keys:
+            self._check_apart(ref, own, await self._store.matching("$.keys.*"), [])
         before = await self._store.get(ref.project, ref.board)
         was = before.definition if before else None
         conflict: str | None = None
-        if before:
-            try:
+        try:
+            old = self._catalog.compile(before) if before else None
+            if before and old:
                 before.require_writer(self._owner)
-                await self._check_change(self._catalog.compile(before), board)
-            except Conflict as error:
-                conflict = error.detail
+                await self._check_change(old, board)
+            if found := await self._found(ref, definition, old):
+                found.check(adopts=definition.adopt)
+        except Conflict as error:
+            conflict = error.detail
         return Preview(
             definition=definition,
             is_new=was is None,
@@ -189,20 +205,33 @@ class Definer:
                 return BoardRef(other.project, other.board)
         return None
 
-    async def _check_keys(self, ref: BoardRef, definition: BoardDefinition) -> None:
-        """The templates make no key that is Laurels' own or another board's."""
-        if definition.keys is None:
-            return
-        own = check_templates(ref, definition, cluster=self._cluster)
-        for other in await self._store.matching("$.keys.*"):
+    async def _found(self, ref: BoardRef, definition: BoardDefinition, old: Board | None) -> Found | None:
+        """What other programs have under names that are new to the board; None where none are."""
+        board = Board(ref, definition, 0, cluster=self._cluster)
+        if not definition.keys or (old and _claims(old) == _claims(board)):
+            return None
+        return await self._existing.find(board, old)
+
+    def _check_apart(
+        self, ref: BoardRef, own: Patterns, in_force: list[StoredBoard], leaving: list[StoredBoard]
+    ) -> None:
+        """The templates make no key of another board; nor of one whose keys are still being taken away."""
+        for other in in_force:
             other_ref = BoardRef(other.project, other.board)
-            if other_ref == ref:
-                continue
-            try:
-                others = KeySpace(other_ref, other.definition, cluster=self._cluster)
-            except InvalidInput:  # defined on one node, and of no use on a cluster: it has no keys here
-                continue
-            check_apart(own, others.patterns(other.definition), name_within(ref, other_ref))
+            if other_ref != ref:
+                check_apart(own, self._patterns(other), name_within(ref, other_ref))
+        try:
+            for other in leaving:
+                check_apart(own, self._patterns(other), "a board that is being dropped")
+        except InvalidInput as error:
+            raise Conflict(f"{error.detail}; try again in a moment") from error
+
+    def _patterns(self, stored: StoredBoard) -> Patterns:
+        ref = BoardRef(stored.project, stored.board)
+        try:
+            return KeySpace(ref, stored.definition, cluster=self._cluster).patterns(stored.definition)
+        except InvalidInput:  # defined on one node, and of no use on a cluster: it has no keys here
+            return {}
 
     async def _check_change(self, old: Board, new: Board) -> None:
         was, will_be = old.definition, new.definition
@@ -233,6 +262,11 @@ class Definer:
 def _system(definition: BoardDefinition) -> str | None:
     """By which ratings are computed; their constants may change."""
     return definition.rating.system if definition.rating else None
+
+
+def _claims(board: Board) -> tuple[object, ...]:
+    """Which keys the templates name, and whether others' are taken over."""
+    return board.keys.patterns(board.definition), board.definition.adopt
 
 
 def _outline(board: Board, window: Window) -> tuple[object, ...]:

@@ -268,6 +268,11 @@ class BoardDefinition(_Declared):
     keys: dict[str, str] | None = Field(
         default=None, description="Window name (or `name:dimension,dimension` for a group) -> key template."
     )
+    adopt: StrictBool = Field(
+        default=False,
+        description="Whether sorted sets of other programs under the names in `keys` become windows of the "
+        "board. Dropping the board leaves them.",
+    )
     rating: Rating | None = Field(
         default=None,
         description="Scores come from matches: each entry is the rating after the last one in its window.",
@@ -328,6 +333,7 @@ class BoardDefinition(_Declared):
         self._check_scores()
         self._check_rating()
         self._check_keys()
+        self._check_adopt()
         return self
 
     def _check_groups(self) -> None:
@@ -403,6 +409,19 @@ class BoardDefinition(_Declared):
                 if pattern.meets(known):
                     raise ValueError(f"keys.{target}: can make the same key as {other!r}")
             patterns[target] = pattern
+
+    def _check_adopt(self) -> None:
+        if not self.adopt:
+            return
+        if not self.keys:
+            raise ValueError("adopt: takes over what `keys` names, so name keys there")
+        is_computed = any(window.sum_of or window.period == "rolling" for window in self.windows)
+        is_exact = self.score != "number" or self.ties != "shared"
+        if is_computed or is_exact or self.dense or self.rating:
+            raise ValueError(
+                "adopt: takes over plain sorted sets: with score 'number' and ties 'shared', "
+                "without dense, rating, sum_of and rolling windows"
+            )
 
 
 @dataclass(frozen=True)

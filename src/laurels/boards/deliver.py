@@ -11,7 +11,7 @@ from laurels.boards.message import Parcel, confirm_keys, lay_out
 from laurels.boards.ordering import Position
 from laurels.boards.shards import SpreadWindow
 from laurels.boards.submission import check
-from laurels.errors import InvalidInput, OutcomeUnknown, Unavailable
+from laurels.errors import InvalidInput, KeyTaken, OutcomeUnknown, Unavailable
 from laurels.valkey import functions
 from laurels.valkey.functions import DefinitionChanged, MetadataKept
 
@@ -41,7 +41,7 @@ LaidOut = list[tuple[Parcel, "Message"]]
 class Outcome:
     """What became of a call's submissions, by their place in the call."""
 
-    refused: dict[int, InvalidInput] = field(default_factory=dict)
+    refused: dict[int, InvalidInput | KeyTaken] = field(default_factory=dict)
     reports: dict[int, Report] = field(default_factory=dict)
     unconfirmed: list[Parcel] = field(default_factory=list)
     """What ran, and is to be confirmed later."""
@@ -136,6 +136,10 @@ class Courier:
                 self._catalog.note_metadata(parcel.board)
             except DefinitionChanged as changed:
                 parcel = await self._checked_again(parcel, changed, outcome)
+            except KeyTaken as error:
+                parcel = _without(parcel, error, outcome)
+            if not parcel.parts:
+                return
             message = self._message(parcel)
         if call.is_confirmed_later:
             outcome.unconfirmed.append(parcel)
@@ -177,6 +181,27 @@ class Courier:
                 report = outcome.reports[index]
                 within = report.rank if rank == "rank" else report.previous_rank
                 outcome.reports[index] = report._replace(**{rank: within + count})
+
+
+def _without(parcel: Parcel, taken: KeyTaken, outcome: Outcome) -> Parcel:
+    """The parcel without what touches a window whose key another program has; that is refused."""
+    board, window = parcel.board, taken.key.partition("|")[0]
+    good: list[Checked] = []
+    for part in parcel.parts:
+        touched = (board.touched(part.moment, parcel.now, cut) for cut in part.cuts)
+        addresses = {
+            address
+            for each in touched
+            for target in each.targets
+            for address in (target.address, *target.days)
+        }
+        if any(board.window_key(parcel.shard, address) == window for address in addresses):
+            outcome.refused[part.index] = taken
+        else:
+            good.append(part)
+    if len(good) == len(parcel.parts):
+        raise taken
+    return replace(parcel, parts=good)
 
 
 async def _all_or_unknown(sends: list[Coroutine[None, None, None]]) -> None:

@@ -21,7 +21,7 @@ from laurels.boards.keys import BoardRef
 from laurels.boards.message import fed_call
 from laurels.boards.ordering import whole
 from laurels.boards.submission import Submission, check
-from laurels.errors import InvalidInput, LaurelsError, NotFound, OutcomeUnknown, Unavailable
+from laurels.errors import InvalidInput, KeyTaken, LaurelsError, NotFound, OutcomeUnknown, Unavailable
 from laurels.logs import get_logger
 from laurels.moments import datetime_of
 from laurels.valkey import functions
@@ -200,7 +200,7 @@ def _log_refusals(call: Call, outcome: Outcome) -> None:
         _log_refusal(call, index, refusal)
 
 
-def _log_refusal(call: Call, index: int, refusal: InvalidInput) -> None:
+def _log_refusal(call: Call, index: int, refusal: InvalidInput | KeyTaken) -> None:
     log.warning(
         "a fed board refused what its feeder counted",
         fed=str(call.board.ref),

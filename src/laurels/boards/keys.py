@@ -127,22 +127,22 @@ class KeySpace:
         self._prefix = prefix
         self._exact = definition.score == "int64" or definition.ties != "shared"
         self._dense = definition.dense
-        self._templates = {
+        self.templates = {
             target: template.replace("{project}", ref.project).replace("{board}", ref.board)
             for target, template in (definition.keys or {}).items()
         }
         self._tag_length = 0
         tag, within = str(ref), ""
-        if self._templates and cluster:
+        if self.templates and cluster:
             tag = self._common_prefix()
             self._tag_length, within = len(tag), f":{ref}"
-            if len(definition.windows) > sum(":" not in target for target in self._templates):
+            if len(definition.windows) > sum(":" not in target for target in self.templates):
                 raise InvalidInput.at("keys", "on a cluster, either every window has a template or none has")
         tags = [tag] if self.shards == 1 else [f"{tag}/{shard}" for shard in range(self.shards)]
         self._own = [f"{prefix}{BOARD}{each}}}{within}" for each in tags]
 
     def _common_prefix(self) -> str:
-        constants = [PLACEHOLDER.split(template, maxsplit=1)[0] for template in self._templates.values()]
+        constants = [PLACEHOLDER.split(template, maxsplit=1)[0] for template in self.templates.values()]
         prefix = os.path.commonprefix(constants).rstrip(":-_./|")  # noqa: RUF071  # characters, not paths
         if not prefix:
             raise InvalidInput.at(
@@ -171,10 +171,10 @@ class KeySpace:
     def window(self, shard: int, label: str, placeholders: Mapping[str, str], cut: Cut = WHOLE) -> str:
         """The sorted set of one window, whole or of a group."""
         target = f"{label}:{','.join(cut.dimensions)}" if cut else label
-        template = self._templates.get(target)
+        template = self.templates.get(target)
         suffix = ""
         if template is None:
-            template, suffix = self._templates.get(label), f":{cut}" if cut else ""
+            template, suffix = self.templates.get(label), f":{cut}" if cut else ""
         if template is None:
             slot = placeholders.get("slot", "")
             return f"{self._own[shard]}:{label}{':' if slot else ''}{slot}{suffix}"
@@ -185,10 +185,18 @@ class KeySpace:
         length = self._tag_length
         return f"{self._prefix}{{{key[:length]}}}{key[length:]}" if length else f"{self._prefix}{key}"
 
+    def bare(self, key: str) -> str | None:
+        """The key without the hash tag that templates get on a cluster; None where it has another."""
+        length = self._tag_length
+        if not length:
+            return key
+        is_tagged = key[:1] == "{" and key[length + 1 : length + 2] == "}"
+        return key[1 : length + 1] + key[length + 2 :] if is_tagged else None
+
     def patterns(self, definition: BoardDefinition) -> dict[str, tuple[Pattern, ...]]:
         """The keys that each template makes for windows and groups; what is kept beside them adds `|…`."""
         made: dict[str, tuple[Pattern, ...]] = {}
-        for target, template in self._templates.items():
+        for target, template in self.templates.items():
             label, _, cut = target.partition(":")
             window = definition.window(label)
             if window is None:
@@ -199,7 +207,7 @@ class KeySpace:
             plain = (
                 ()
                 if cut
-                else (g for g in definition.groups if f"{label}:{','.join(g)}" not in self._templates)
+                else (g for g in definition.groups if f"{label}:{','.join(g)}" not in self.templates)
             )
             suffixes = ((), *(group_parts(group) for group in plain))
             made[target] = tuple(Pattern.of(*parts, *suffix) for suffix in suffixes)

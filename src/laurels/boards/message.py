@@ -11,7 +11,7 @@ from laurels.boards.keys import GENERATIONS, WHOLE
 from laurels.boards.ordering import pack_int64
 from laurels.boards.submission import EVERYBODY
 from laurels.moments import SECOND
-from laurels.valkey.messages import SubmitHeader, TargetHeader, shape_of
+from laurels.valkey.messages import SubmitHeader, TargetHeader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -66,7 +66,7 @@ def lay_out(parcel: Parcel, *, metadata: bool) -> Message:
     has_ids = any(checked.id for checked in submissions)
     has_ops = any(checked.op for checked in submissions)
     header = SubmitHeader(
-        shape=shape_of(board.ordering, dense=definition.dense, metadata=metadata),
+        shape=board.shape(metadata=metadata),
         version=board.version,
         aggregate=definition.aggregate,
         count=count,

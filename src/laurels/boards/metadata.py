@@ -19,7 +19,7 @@ from laurels.boards.submission import MetadataSet, check_id, check_member, check
 from laurels.errors import InvalidInput, NotFound, OutcomeUnknown
 from laurels.valkey import functions
 from laurels.valkey.functions import DefinitionChanged
-from laurels.valkey.messages import MetadataHeader, shape_of
+from laurels.valkey.messages import MetadataHeader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -123,7 +123,7 @@ class Metadata:
     ) -> int | None:
         now, keys = self._clock(), board.keys
         header = MetadataHeader(
-            shape=shape_of(board.ordering, dense=board.definition.dense, metadata=True),
+            shape=board.shape(metadata=True),
             version=board.version,
             journal=1 if board.definition.archive.journal else 2,
             id=change.id,

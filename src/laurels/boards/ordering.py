@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 import re
 import struct
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 Score = int | float
 
 EXACT_INTEGERS: Final = 2**53
+MOST: Final = sys.float_info.max
 _BIAS: Final = 2**63
 _ALL_BITS: Final = 2**64 - 1
 _UNSIGNED: Final = struct.Struct(">Q")
@@ -216,5 +218,11 @@ class Ordering:
 
 
 def whole(score: float) -> Score:
-    """1200.0 as 1200: what was given as an integer comes back as one."""
-    return int(score) if score.is_integer() and abs(score) <= EXACT_INTEGERS else score
+    """1200.0 as 1200: what was given as an integer comes back as one. An infinite score, which only another
+    program can have set, is the greatest number, or the least.
+    """
+    if score.is_integer() and abs(score) <= EXACT_INTEGERS:
+        return int(score)
+    if math.isinf(score):
+        return math.copysign(MOST, score)
+    return score

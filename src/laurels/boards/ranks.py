@@ -23,7 +23,7 @@ from laurels.boards.cursor import Cursor, Direction, read_cursor, write_cursor
 from laurels.boards.keys import parse_cut
 from laurels.boards.ordering import Position
 from laurels.boards.shards import SpreadWindow
-from laurels.boards.submission import check_member
+from laurels.boards.submission import check_member, member_text
 from laurels.errors import InvalidInput, NotFound, StaleCursor
 from laurels.valkey.functions import DefinitionChanged
 
@@ -337,7 +337,7 @@ def _entries(board: Board, reply: PageReply) -> list[Entry]:
     parse = board.ordering.parse_placed_score
     if board.ordering.unique:
         return [
-            Entry(rank, member.decode(), parse(place), metadata=_metadata(metadata) if metadata else None)
+            Entry(rank, member_text(member), parse(place), metadata=_metadata(metadata) if metadata else None)
             for rank, (member, place, metadata) in enumerate(reply.entries, reply.first + 1)
         ]
     entries: list[Entry] = []
@@ -347,7 +347,7 @@ def _entries(board: Board, reply: PageReply) -> list[Entry]:
         if previous is not None and score != previous:
             rank = index
         previous = score
-        entries.append(Entry(rank, member.decode(), score, metadata=_metadata(metadata)))
+        entries.append(Entry(rank, member_text(member), score, metadata=_metadata(metadata)))
     return entries
 
 

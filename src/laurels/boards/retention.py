@@ -22,7 +22,7 @@ from laurels.errors import InvalidInput
 from laurels.valkey import functions
 from laurels.valkey.discards import Discards
 from laurels.valkey.functions import DefinitionChanged
-from laurels.valkey.messages import Guard, RemoveHeader, shape_of
+from laurels.valkey.messages import Guard, RemoveHeader
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -40,6 +40,8 @@ WINDOWS_A_CALL: Final = 100
 # Everything a window may have beside its entries, whatever the board's definition is or was.
 PARTS: Final = ("", "|positions", "|metadata", "|scores", "|counts")
 EARLIEST_SECONDS: Final = "-inf"
+# Before the key of a window, in the board's hash: it was taken over (lua/layouts.lua).
+ADOPTED: Final = b"adopted:"
 
 
 class Retention:
@@ -107,6 +109,13 @@ class Retention:
                     return True
         return False
 
+    async def adopted(self, board: Board) -> set[str]:
+        """The keys of windows that were taken over from other programs."""
+        if not board.definition.keys:
+            return set()
+        fields = await self._valkey.command("HGETALL", board.keys.of_board(0, "board"))
+        return {name[len(ADOPTED) :].decode() for name in fields if name.startswith(ADOPTED)}
+
     async def take(self, board: Board, shard: int, guard: Guard) -> None:
         """Takes everything away that a shard of the board has, but for the board's own hash. May be stopped
         anywhere and begun again: the lists of windows and groups go last.
@@ -116,6 +125,8 @@ class Retention:
             Address(pane.label, pane.calendar.at(now).text, WHOLE)
             for pane in board.panes(board.definition.timezone)
         ]
+        # Under names that templates make, what is not listed is another program's.
+        current = [address for address in current if not board.names_keys(address)]
         for address in current:  # also where Valkey lost the list
             await self._discard(board, shard, address, guard)
         async for address in self.addresses(board, shard):
@@ -147,7 +158,7 @@ class Retention:
 
     async def reset_expiry(self, board: Board) -> None:
         """Gives every window the life that the definition now says."""
-        now = self._clock()
+        now, adopted = self._clock(), await self.adopted(board)
         for shard in range(board.keys.shards):
             longest: dict[str, int] = {}
             async for address in self.addresses(board, shard):
@@ -156,7 +167,7 @@ class Retention:
                     continue
                 seconds = target.seconds_to_live(now)
                 key = board.window_key(shard, address)
-                for each in [f"{key}{part}" for part in PARTS]:
+                for each in {f"{key}{part}" for part in PARTS} - adopted:
                     await self._expire(each, seconds)
                 for name in (f"cuts:{address.token}", f"built:{address.token}:{zone}"):
                     longest[name] = max(seconds, longest.get(name, 0))
@@ -195,9 +206,7 @@ class Retention:
 
     async def _remove(self, board: Board, member: bytes, durability: Durability) -> bool:
         shard = board.keys.shard_of(member)
-        header = RemoveHeader(
-            shape_of(board.ordering, dense=board.definition.dense, metadata=True), board.version, 1
-        )
+        header = RemoveHeader(board.shape(metadata=True), board.version, 1)
         header.journal = 1 if board.definition.archive.journal else 2
         header.durable = int(durability != "fast")
         entry = remove_entry(secrets.token_urlsafe(16), self._clock(), board.version, member)

@@ -21,7 +21,7 @@ from laurels.boards.keys import WHOLE, Cut, parse_cut
 from laurels.errors import NotFound
 from laurels.logs import get_logger
 from laurels.valkey import functions
-from laurels.valkey.messages import FoldHeader, shape_of
+from laurels.valkey.messages import FoldHeader
 
 if TYPE_CHECKING:
     from laurels.boards.board import Board, Pane
@@ -152,7 +152,7 @@ async def fold_days(valkey: Valkey, board: Board, shard: int, target: Target, se
         for key in board.keys.parts(board.window_key(shard, address), metadata=False)
     ]
     header = FoldHeader(
-        shape=shape_of(board.ordering, dense=board.definition.dense, metadata=False),
+        shape=board.shape(metadata=False),
         version=board.version,
         op=board.fold_op(target.pane),
         day=1,

@@ -22,7 +22,6 @@ from laurels.valkey.messages import (
     ReadHeader,
     ScanHeader,
     Stood,
-    shape_of,
 )
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ class SpreadWindow:
     def __init__(self, valkey: Valkey, board: Board, address: Address) -> None:
         self._valkey = valkey
         self._board = board
-        self._shape = shape_of(board.ordering, dense=board.definition.dense, metadata=True)
+        self._shape = board.shape(metadata=True)
         self._header = ReadHeader(self._shape, board.version)
         self._keys = [
             (

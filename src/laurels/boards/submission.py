@@ -83,6 +83,11 @@ def check_member(member: object) -> bytes:
     return _encoded("member", member, MEMBER_BYTES)
 
 
+def member_text(member: bytes) -> str:
+    """The member as it is shown: what is not UTF-8, in a sorted set that was taken over, as escapes."""
+    return member.decode("utf-8", "backslashreplace")
+
+
 def _encoded(field: str, text: str, limit: int) -> bytes:
     try:
         encoded = text.encode()

@@ -29,7 +29,7 @@ import msgspec
 from laurels.boards.deliver import Call, Courier, Outcome
 from laurels.boards.feeds import feeds_of, for_feed
 from laurels.boards.submission import BatchResult, Checked, Rejected, Submission, Submitted, check
-from laurels.errors import InvalidInput, OutcomeUnknown, Unavailable
+from laurels.errors import InvalidInput, KeyTaken, OutcomeUnknown, Unavailable
 from laurels.valkey import functions
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class _Refused(NamedTuple):
 
     place: int
     given: Submission | Checked | InvalidInput
-    error: InvalidInput
+    error: InvalidInput | KeyTaken
 
 
 @dataclass(slots=True)

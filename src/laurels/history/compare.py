@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from laurels.boards.submission import member_text
 from laurels.valkey import functions
-from laurels.valkey.messages import ReadHeader, ScanHeader, shape_of
+from laurels.valkey.messages import ReadHeader, ScanHeader
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -36,13 +37,13 @@ class Comparison:
         self.different += 1
         if len(self.told) < MOST_TOLD:
             name = f"{address.token} {address.cut}".strip(" |")
-            self.told.append(f"{name}: {member.decode()}: {why}")
+            self.told.append(f"{name}: {member_text(member)}: {why}")
 
     def add_rating(self, member: bytes, live: bytes | None, told: bytes | None) -> None:
         self.different += 1
         if len(self.told) < MOST_TOLD:
             states = [state.decode() if state else "none" for state in (live, told)]
-            self.told.append(f"rating: {member.decode()}: has {states[0]}, by the journal {states[1]}")
+            self.told.append(f"rating: {member_text(member)}: has {states[0]}, by the journal {states[1]}")
 
 
 # What a member has in a window: place and metadata; nothing when it has no entry.
@@ -132,4 +133,4 @@ def _keys(board: Board, shard: int, address: Address) -> tuple[str, ...]:
 
 
 def _shape(board: Board) -> Shape:
-    return shape_of(board.ordering, dense=board.definition.dense, metadata=True)
+    return board.shape(metadata=True)

@@ -27,7 +27,7 @@ from laurels.moments import DAY
 from laurels.valkey import functions
 from laurels.valkey.client import stream_entries
 from laurels.valkey.functions import DefinitionChanged
-from laurels.valkey.messages import ReadHeader, RemoveHeader, shape_of
+from laurels.valkey.messages import ReadHeader, RemoveHeader
 
 if TYPE_CHECKING:
     from laurels.archive.boards import BoardStore
@@ -112,7 +112,7 @@ class Eraser:
     async def _leave(self, board: Board, shard: int, member: bytes, named: bytes) -> int:
         """Out of the windows that go on; under another name in the others. In how many it was."""
         now = self.clock()
-        shape = shape_of(board.ordering, dense=board.definition.dense, metadata=True)
+        shape = board.shape(metadata=True)
         reading = ReadHeader(shape, board.version)
         journaled = 1 if board.definition.archive.journal else 2
         header = RemoveHeader(shape, board.version, journaled, rated=int(board.is_rated))

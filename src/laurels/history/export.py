@@ -20,7 +20,7 @@ from laurels.boards.keys import BoardRef, parse_cut
 from laurels.boards.ordering import Position, Score
 from laurels.boards.retention import target_at
 from laurels.boards.shards import SpreadWindow
-from laurels.boards.submission import check_member
+from laurels.boards.submission import check_member, member_text
 from laurels.boards.submit import cuts_a_call
 from laurels.errors import Conflict, InvalidInput, NotFound
 from laurels.history.export_file import (
@@ -35,7 +35,7 @@ from laurels.history.export_file import (
 from laurels.moments import datetime_of
 from laurels.valkey import functions
 from laurels.valkey.functions import DefinitionChanged
-from laurels.valkey.messages import PlaceHeader, shape_of
+from laurels.valkey.messages import PlaceHeader
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable
@@ -127,7 +127,7 @@ class Transfer:
                 ordinal += 1
                 if board.ordering.unique or score != before:
                     rank, before = ordinal, score
-                member, metadata = listed.member.decode(), listed.metadata.decode()
+                member, metadata = member_text(listed.member), listed.metadata.decode()
                 yield EntryLine(member, repr(score), rank, moment, metadata)
             last = reply.entries[-1]
             reply = await window.after(Position(last.place, last.member), PAGE)
@@ -233,7 +233,7 @@ class Transfer:
         address = target.address
         groups = address.cut.named or None
         header = PlaceHeader(
-            shape_of(board.ordering, dense=board.definition.dense, metadata=True),
+            board.shape(metadata=True),
             board.version,
             1 if board.definition.archive.journal else 2,
             target.seconds_to_live(now),

@@ -16,7 +16,7 @@ from laurels.boards.cursor import read_cursor, write_cursor
 from laurels.boards.keys import parse_cut
 from laurels.boards.ordering import Position, whole
 from laurels.boards.ranks import AROUND_LIMIT, PAGE_LIMIT, Where, agreed, check_bound
-from laurels.boards.submission import check_member
+from laurels.boards.submission import check_member, member_text
 from laurels.errors import NotFound, WindowGone
 from laurels.history.answers import SnapshotInfo, SnapshotList, SnapshotPage
 from laurels.history.bookmark import read_bookmark, write_bookmark
@@ -260,7 +260,7 @@ def score_of(board: Board, score: Decimal) -> Score:
 
 def entries_of(board: Board, ranked: list[Ranked]) -> list[Entry]:
     return [
-        Entry(each.rank, each.member.decode(), score_of(board, each.score), metadata=each.metadata)
+        Entry(each.rank, member_text(each.member), score_of(board, each.score), metadata=each.metadata)
         for each in ranked
     ]
 

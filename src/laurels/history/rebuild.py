@@ -138,6 +138,10 @@ class Rebuilder:
             )
         await self.drain.finish(ref)
         board = await self.catalog.in_force(ref)
+        if aim != "verify" and await self.retention.adopted(board):
+            raise Conflict(
+                f"{ref} took over sorted sets of another program, of which its journal does not tell"
+            )
         work = _Work(self, board, stored, progress, aim)
         try:
             return await work.run()

@@ -25,7 +25,7 @@ from laurels.history.fold import goes_on_without
 from laurels.moments import DAY, MILLISECOND, SECOND
 from laurels.valkey import functions
 from laurels.valkey.discards import Discards
-from laurels.valkey.messages import MetadataHeader, PlaceHeader, RemoveHeader, shape_of
+from laurels.valkey.messages import MetadataHeader, PlaceHeader, RemoveHeader
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -389,7 +389,7 @@ class Replay:
         return self._made.keys.parts(self._made.window_key(self._shard, address), metadata=True)
 
     def _shape(self) -> Shape:
-        return shape_of(self._made.ordering, dense=self._made.definition.dense, metadata=True)
+        return self._made.shape(metadata=True)
 
     def _of_board(self) -> list[str]:
         keys, shard = self._made.keys, self._shard

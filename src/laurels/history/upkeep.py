@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from laurels.boards.keys import BoardRef
-from laurels.errors import NotFound
+from laurels.errors import Conflict, LaurelsError, NotFound
+from laurels.logs import get_logger
 from laurels.valkey.functions import DefinitionChanged
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
     Tell = Callable[[str], Awaitable[None]]
 
+log = get_logger("laurels.history")
+
 ROLLING: Final = '$.windows[*] ? (@.period == "rolling")'
 
 
@@ -34,8 +37,11 @@ class Upkeep:
     clock: Clock
 
     async def turn_over(self, tell: Tell) -> int:
-        """Completes today's and tomorrow's rolling windows; how many there are."""
-        count = 0
+        """Completes today's and tomorrow's rolling windows; how many there are.
+
+        One board's error harms no other, and is raised at the end.
+        """
+        count, failures = 0, list[str]()
         for stored in await self.boards.matching(ROLLING):
             ref = BoardRef(stored.project, stored.board)
             try:
@@ -43,12 +49,19 @@ class Upkeep:
                 count += await self.rolling.turn_over(board, self.clock())
             except (NotFound, DefinitionChanged):
                 continue  # dropped, or changed: whoever changed it goes on from there
+            except Conflict as error:
+                _note(failures, ref, error)
             await tell(f"{ref}: {count} windows")
+        _raise_noted(failures)
         return count
 
     async def sweep(self, tell: Tell) -> tuple[int, int]:
-        """Takes away windows that are over, and what dropped boards left in the archive; boards and rows."""
+        """Takes away windows that are over, and what dropped boards left in the archive; boards and rows.
+
+        One board's error harms no other, and is raised at the end.
+        """
         boards = deleted = 0
+        failures: list[str] = []
         for project in await self.boards.projects():
             for stored in await self.boards.boards(project):
                 ref = BoardRef(stored.project, stored.board)
@@ -56,13 +69,27 @@ class Upkeep:
                     await self.retention.sweep(await self.catalog.in_force(ref))
                 except (NotFound, DefinitionChanged):
                     continue
+                except Conflict as error:
+                    _note(failures, ref, error)
+                    continue
                 boards += 1
             await tell(f"{boards} boards")
         while rows := await self.snapshots.sweep():
             deleted += rows
             await tell(f"{deleted} rows of dropped boards")
+        _raise_noted(failures)
         return boards, deleted
 
     async def empty_discarded(self) -> int:
         """Empties large keys that were taken away; how many."""
         return await self.retention.empty_discarded()
+
+
+def _note(failures: list[str], ref: BoardRef, error: LaurelsError) -> None:
+    log.warning("upkeep failed", board=str(ref), error=error.detail)
+    failures.append(f"{ref}: {error.detail}")
+
+
+def _raise_noted(failures: list[str]) -> None:
+    if failures:
+        raise LaurelsError(f"{len(failures)} boards failed; the first: {failures[0]}")

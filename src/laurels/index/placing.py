@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from laurels.boards.ordering import Ordering
 from laurels.moments import EARLIEST
 from laurels.valkey import functions
-from laurels.valkey.messages import IndexHeader, shape_of
+from laurels.valkey.messages import IndexHeader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -85,7 +85,7 @@ class Placer:
             for member, place in members.items():
                 rest += (place, member)
         header = IndexHeader(
-            shape=shape_of(self.board.ordering, dense=self.board.definition.dense, metadata=False),
+            shape=self.board.shape(metadata=False),
             version=self.board.version,
             expected=step.expected,
             reached=step.reached,

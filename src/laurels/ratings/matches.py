@@ -22,7 +22,7 @@ from laurels.boards.message import BOARD_KEYS, Parcel, lay_out
 from laurels.boards.ordering import whole
 from laurels.boards.submission import MADE_ID
 from laurels.boards.submit import cuts_a_call
-from laurels.errors import InvalidInput, OutcomeUnknown, Unavailable
+from laurels.errors import InvalidInput, KeyTaken, OutcomeUnknown, Unavailable
 from laurels.ratings.match import Match, Matched, RatedPlayer, check_match
 from laurels.ratings.sheet import Known, Sheet
 from laurels.valkey import functions
@@ -111,12 +111,25 @@ class Matches:
                     while queue.waiting and room >= len(queue.waiting[0][0].players):
                         taken.append(queue.waiting.popleft())
                         room -= len(taken[-1][0].players)
-                    await self._send_together(ref, taken, durability)
+                    await self._send(ref, taken, durability)
                 except Exception as error:  # noqa: BLE001  # whatever it is, nobody may wait for ever
                     for _, answer in taken:
                         _answer(answer, error)
         finally:
             queue.is_sending = False
+
+    async def _send(self, ref: BoardRef, taken: list[_Waiting], durability: Durability) -> None:
+        """Together; or one by one where another program has a key that some of them need."""
+        try:
+            await self._send_together(ref, taken, durability)
+        except KeyTaken:
+            if len(taken) == 1:
+                raise
+            for each in taken:
+                try:
+                    await self._send_together(ref, [each], durability)
+                except KeyTaken as error:
+                    _answer(each[1], error)
 
     async def _send_together(self, ref: BoardRef, taken: list[_Waiting], durability: Durability) -> None:
         call = self._checked(await self._catalog.board(ref), taken)

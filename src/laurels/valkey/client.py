@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from contextlib import contextmanager
 from importlib import resources
 from typing import TYPE_CHECKING, Any, cast
@@ -14,7 +15,8 @@ from redis.asyncio.connection import parse_url
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-from laurels.errors import OutcomeUnknown, StartupError, Unavailable
+from laurels.errors import KeyTaken, OutcomeUnknown, StartupError, Unavailable
+from laurels.logs import get_logger
 from laurels.outcomes import Outcome, of_valkey
 from laurels.valkey.cluster import SILENT_SECONDS, UNANSWERED, Cluster, key_of
 
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
 Value = str | bytes | int | float
 Reply = Any  # what Valkey answers: nested lists of bytes and integers, given a shape by `functions`
+
+log = get_logger("laurels.valkey")
 
 LIBRARY = "laurels"
 # In this order: a file uses what stands in those before it.
@@ -44,6 +48,8 @@ ANSWER_SECONDS = 30
 CONNECTIONS = 100
 # Reads that block wait for something else: each for its board.
 MOST_BLOCKING = 5_000
+# Keys that one command looks at when all are looked through: some 0.2 ms.
+SCANNED_AT_ONCE = 1000
 # How long the disk and the replicas may take, each.
 WAIT_SECONDS = 5
 # How long a channel may be silent before we ask whether it is still there, and then wait for the answer.
@@ -58,6 +64,9 @@ _OPTIONS: dict[str, Any] = {
     "retry": Retry(NoBackoff(), 0),
 }
 _WAITS = ("WAITAOF", "WAIT")
+_FUNCTION_CALLS = ("FCALL", "FCALL_RO")
+# What a function says of a key of another program: the key's place, and what it is (lua/layouts.lua).
+_TAKEN = re.compile(r"TAKEN (\d+) (\w+)")
 _REDIRECTED = (
     exceptions.AskError,  # MOVED is one too
     exceptions.TryAgainError,
@@ -73,8 +82,8 @@ def library_code() -> str:
 
 
 @contextmanager
-def _translated(*, writing: bool) -> Generator[None]:
-    """What the failures in this block mean to a caller: see `laurels.outcomes`."""
+def _translated(*, writing: bool, words: Sequence[Value] = ()) -> Generator[None]:
+    """What the failures in this block mean to a caller: see `laurels.outcomes`. `words`: of the command."""
     try:
         yield
     except (exceptions.ResponseError, *UNANSWERED) as error:
@@ -85,11 +94,26 @@ def _translated(*, writing: bool) -> Generator[None]:
             ) from error
         if reply is None:
             raise Unavailable(f"Valkey does not answer: {error}") from error
+        _log_wrong_type(reply, words)
         meaning = of_valkey(reply, writing=writing)
         if meaning.outcome is Outcome.DEFECT:
             raise
         kind = OutcomeUnknown if meaning.outcome is Outcome.UNKNOWN else Unavailable
         raise kind(f"Valkey refuses: {meaning.advice} ({reply})") from error
+
+
+def _log_wrong_type(reply: str, words: Sequence[Value]) -> None:
+    """Callers are not told the keys of a deployment; its operators need them."""
+    if reply.startswith("WRONGTYPE") and words:
+        is_function = words[0] in _FUNCTION_CALLS
+        keys = words[3 : 3 + int(words[2])] if is_function else words[1:2]
+        log.error("a key holds a value of another type", command=words[0], keys=list(map(str, keys)))
+
+
+def taken_key(key: str, holds: str) -> KeyTaken:
+    """The error to raise. Callers are not told the key."""
+    log.warning("another program has a key of a window", key=key, holds=holds)
+    return KeyTaken.by(key, holds)
 
 
 def _error_reply(error: Exception) -> str | None:
@@ -176,7 +200,7 @@ class Valkey:
         """A command that reads, or whose repetition changes nothing. `wait`: for how many seconds it may
         block.
         """
-        with _translated(writing=False):
+        with _translated(writing=False, words=words):
             if self._cluster is None:
                 async with asyncio.timeout(ANSWER_SECONDS + wait), self._turns:
                     return await self._client.execute_command(*words)
@@ -200,8 +224,9 @@ class Valkey:
         with _translated(writing=False):
             cluster = self._cluster
             replies = await (self._scatter(cluster, commands) if cluster else self._exchange(commands))
-            for reply in replies:
+            for words, reply in zip(commands, replies, strict=True):
                 if isinstance(reply, Exception):
+                    _log_wrong_type(str(reply), words)
                     raise reply
             return replies
 
@@ -224,8 +249,9 @@ class Valkey:
         return [replies[number] for number in range(len(commands))]
 
     async def read(self, function: str, keys: Sequence[str], args: Sequence[Value]) -> Reply:
-        with _translated(writing=False):
-            return await self._call(("FCALL_RO", function, len(keys), *keys, *args))
+        words = ("FCALL_RO", function, len(keys), *keys, *args)
+        with _translated(writing=False, words=words):
+            return await self._call(words)
 
     async def write(
         self,
@@ -235,8 +261,9 @@ class Valkey:
         durability: Durability = "fast",
     ) -> Reply:
         """Raises `OutcomeUnknown` also when it was written, but not as durably as was asked for."""
-        with _translated(writing=True):
-            return await self._call(("FCALL", function, len(keys), *keys, *args), durability)
+        words = ("FCALL", function, len(keys), *keys, *args)
+        with _translated(writing=True, words=words):
+            return await self._call(words, durability)
 
     async def _call(self, words: tuple[Value, ...], durability: Durability = "fast") -> Reply:
         """The waits go down the connection that wrote, right behind: they cover that connection's writes."""
@@ -251,6 +278,8 @@ class Valkey:
             await self.load_functions()
             reply, *waited = await self._exchange(commands)
         if isinstance(reply, Exception):
+            if taken := _TAKEN.match(str(reply)):
+                raise taken_key(str(words[2 + int(taken[1])]), taken[2]) from reply
             raise reply
         if durability != "fast":
             self._check_on_disk(waited[0])
@@ -397,6 +426,20 @@ class Valkey:
             cursor = str(int(following)).encode()
             if cursor == b"0":
                 return
+
+    async def keys_like(self, pattern: str) -> AsyncGenerator[list[str]]:
+        """Keys that match a glob, some at a time, in no order; one may come twice. Those that are not UTF-8,
+        as no key of Laurels is, are left out.
+        """
+        for node in await self._primaries():
+            cursor = b"0"
+            while True:
+                words = ("SCAN", cursor, "MATCH", pattern, "COUNT", SCANNED_AT_ONCE)
+                following, keys = await self._ask(node, *words)
+                yield [text for key in keys if (text := key.decode(errors="ignore")).encode() == key]
+                cursor = str(int(following)).encode()
+                if cursor == b"0":
+                    break
 
     async def added(self, streams: Sequence[str]) -> list[int]:
         """How many entries each stream ever had, also when they were trimmed; 0 where there is none."""

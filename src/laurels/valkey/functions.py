@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from laurels.valkey.client import taken_key
 from laurels.valkey.messages import (
     Claimed,
     Counted,
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 
 _encode = msgspec.msgpack.Encoder().encode
 
+# The keys of `laurels_register` before those of the window.
+BOARD_KEYS_OF_REGISTER: Final = 3
 # Between two tries while nobody may write: a rebuilt board is being put in force.
 FENCED_SECONDS: Final = 0.005
 
@@ -117,14 +120,16 @@ async def retired(valkey: Valkey, board_key: str, number: int, seconds: int) -> 
     await valkey.write("laurels_retired", (board_key,), (number, seconds))
 
 
-async def register(
-    valkey: Valkey, keys: tuple[str, str, str], version: int, registration: Registration
-) -> None:
-    *named, cut = registration
-    words = (version, *named, cut) if cut else (version, *named)
-    status, *answer = await valkey.write("laurels_register", keys, words)
+async def register(valkey: Valkey, keys: Sequence[str], version: int, registration: Registration) -> None:
+    """`keys`: of the board, its windows and the window's groups; then those of the window, where a template
+    names them. Raises `KeyTaken` when another program has one of these.
+    """
+    status, *answer = await valkey.write("laurels_register", keys, (version, *registration))
     if status == b"version":
         raise DefinitionChanged(_version(answer[0]))
+    if status == b"taken":
+        number, what = answer
+        raise taken_key(str(keys[BOARD_KEYS_OF_REGISTER + int(number) - 1]), what.decode())
 
 
 async def remove(

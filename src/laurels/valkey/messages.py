@@ -10,14 +10,14 @@ import msgspec
 if TYPE_CHECKING:
     from laurels.boards.ordering import Ordering
 
-Shape = tuple[str, str, int, str, int, int]
+Shape = tuple[str, str, int, str, int, int, int]
 
 Durability = Literal["fast", "fsync", "replicated"]
 """What an answer waits for: nothing; the disk of the node; that, and replicas. Each includes those before."""
 DURABILITIES: tuple[Durability, ...] = ("fast", "fsync", "replicated")
 
 
-def shape_of(ordering: Ordering, *, dense: bool, metadata: bool) -> Shape:
+def shape_of(ordering: Ordering, *, dense: bool, metadata: bool, templated: bool) -> Shape:
     """What every call says of its board."""
     return (
         "exact" if ordering.exact else "plain",
@@ -26,6 +26,7 @@ def shape_of(ordering: Ordering, *, dense: bool, metadata: bool) -> Shape:
         ordering.ties,
         int(dense),
         int(metadata),
+        int(templated),
     )
 
 
@@ -109,11 +110,14 @@ class Guard(NamedTuple):
 
 
 class Registration(NamedTuple):
-    """A window to be listed: its name, its start and its time to live in seconds, and its group if any."""
+    """A window to be listed: its name, its start and its time to live in seconds, whether a sorted set of
+    another program is taken over, and its group if any.
+    """
 
     token: str
     starts: int
     seconds: int
+    adopts: int
     cut: str
 
 

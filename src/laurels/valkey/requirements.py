@@ -33,7 +33,7 @@ COMMANDS: Final = (
     "HMGET {key} f", "HSCAN {key} 0", "HSET {key} f v", "HSETNX {key} f v", "INFO", "LINDEX {key} 0",
     "LLEN {key}", "LRANGE {key} 0 1", "LTRIM {key} 0 1", "MEMORY USAGE {key}", "MGET {key}", "PERSIST {key}",
     "PING", "PUBLISH {channel} m", "RENAME {key} {key}", "RENAMENX {key} {key}", "RPUSH {key} v",
-    "SADD {key} m", "SCARD {key}", "SET {key} v", "SINTERCARD 1 {key}", "SMEMBERS {key}",
+    "SADD {key} m", "SCAN 0", "SCARD {key}", "SET {key} v", "SINTERCARD 1 {key}", "SMEMBERS {key}",
     "SMISMEMBER {key} m", "SPOP {key}", "SRANDMEMBER {key}", "SREM {key} m", "SSCAN {key} 0",
     "SUBSCRIBE {channel}", "TIME", "TTL {key}",
     "TYPE {key}", "UNLINK {key}", "XADD {key} * f v", "XDEL {key} 0-1",

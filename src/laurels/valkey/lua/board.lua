@@ -7,7 +7,8 @@
 --   -> the version it knows now
 --
 -- laurels_retire     KEYS 1 board;  ARGV 1 number, above every version that the board had
---   no version is in force any more, and no fence; the board's keys may be taken away under this number
+--   no version is in force any more, and no fence; the board's keys may be taken away under this number, but for
+--   the windows that were taken over from another program
 --   -> 1; or 0 when that was finished before, or a later version is in force
 --
 -- laurels_retired    KEYS 1 board;  ARGV 1 number, 2 seconds
@@ -15,9 +16,11 @@
 --   -> 1; or 0 when they are not taken away under this number
 --
 -- laurels_register   KEYS 1 board, 2 windows (zset of 'label|slot' by start), 3 cuts (set of the groups in a
---                    window);  ARGV 1 version, 2 'label|slot', 3 start in seconds, 4 seconds to live or 0,
---                    5… groups
---   -> {'version', current} as laurels_submit, or {'ok'}
+--                    window), 4… the keys of the window, entries first, where a template names them
+--                    ARGV 1 version, 2 'label|slot', 3 start in seconds, 4 seconds to live or 0, 5 adopt: 1 where
+--                    a sorted set of another program is taken over, 6 group or ''
+--   -> {'version', current} as laurels_submit, {'taken', number, what} when another program has the key of this
+--      number, counted from the window's first as 1, or {'ok'}
 --
 -- laurels_remove     KEYS 1 board, 2 journal, 3… windows, after the ratings where the board has some;
 --                    ARGV 1 header {shape, version, journal, durable} as laurels_submit, and rated: 1 where
@@ -55,30 +58,68 @@ local function adopt(keys, args)
   return version
 end
 
+-- Fields and values that tell which windows were taken over.
+local function adopted_fields(board_key)
+  local fields = {}
+  local held = redis.call('HGETALL', board_key)
+  for i = 1, #held, 2 do
+    if string.sub(held[i], 1, 8) == adopted_field('') then
+      fields[#fields + 1] = held[i]
+      fields[#fields + 1] = held[i + 1]
+    end
+  end
+  return fields
+end
+
 local function retire(keys, args)
   local known, dropping = unpack(redis.call('HMGET', keys[1], 'version', 'dropping'))
   known = tonumber(known)
   local number = tonumber(args[1])
   if known and (known > number or (known == number and not dropping)) then return 0 end
+  local adopted = adopted_fields(keys[1])
   redis.call('UNLINK', keys[1])
   redis.call('HSET', keys[1], 'version', args[1], 'dropping', args[1])
+  spread('HSET', keys[1], adopted)
   return 1
 end
 
 local function retired(keys, args)
   if redis.call('HGET', keys[1], 'dropping') ~= args[1] then return 0 end
-  redis.call('HDEL', keys[1], 'dropping')
+  redis.call('UNLINK', keys[1])
+  redis.call('HSET', keys[1], 'version', args[1])
   redis.call('EXPIRE', keys[1], args[2])
   return 1
+end
+
+-- The window is about to be listed for the first time, so whatever has its keys is another program's: the place
+-- of such a key and what it is. A sorted set may be taken over, if its scores are numbers.
+local function claim_keys(board_key, window, adopts)
+  for number, key in ipairs(window) do
+    local kind = redis.call('TYPE', key).ok
+    if kind ~= 'none' and (number > 1 or kind ~= 'zset' or not adopts) then return number, kind end
+  end
+  local entries = window[1]
+  if redis.call('EXISTS', entries) == 0 then return nil end
+  if redis.call('ZCOUNT', entries, 'inf', 'inf') + redis.call('ZCOUNT', entries, '-inf', '-inf') > 0 then
+    return 1, 'zset with infinite scores'
+  end
+  redis.call('HSET', board_key, adopted_field(entries), 1)
 end
 
 local function register(keys, args)
   local version = redis.call('HGET', keys[1], 'version')
   if version ~= args[1] then return { 'version', version or '' } end
+  local window = { unpack(keys, 4) }
+  local is_listed = redis.call('ZMSCORE', keys[2], args[2])[1]
+    and (args[6] == '' or redis.call('SMISMEMBER', keys[3], args[6])[1] == 1)
+  if #window > 0 and not is_listed then
+    local number, what = claim_keys(keys[1], window, args[5] == '1')
+    if number then return { 'taken', number, what } end
+  end
   redis.call('ZADD', keys[2], args[3], args[2])
   local seconds = tonumber(args[4])
-  if #args > 4 then
-    redis.call('SADD', keys[3], unpack(args, 5))
+  if args[6] ~= '' then
+    redis.call('SADD', keys[3], args[6])
     if seconds > 0 then
       -- Groups of other timezones end at other times: the list stays as long as the last of them.
       redis.call('EXPIRE', keys[3], seconds, 'NX')
@@ -94,9 +135,9 @@ local function remove(keys, args)
   local version, fence = unpack(redis.call('HMGET', keys[1], 'version', 'fence'))
   if tonumber(version) ~= header.version then return { 'version', version or '' } end
   if is_fenced(fence) then return { 'fenced' } end
-  local member = args[3]
+  local member, windows = args[3], windows_of(board, keys, 3 + (header.rated or 0))
   local found = header.rated == 1 and redis.call('HDEL', keys[3], member) or 0
-  for _, window in ipairs(windows_of(board, keys, 3 + (header.rated or 0))) do
+  for _, window in ipairs(windows) do
     local entry = board.layout.read(board, window, { member })[member]
     if entry then
       found = found + 1
@@ -141,7 +182,7 @@ local function fold(keys, args)
     if new and new ~= old[member] then changes[#changes + 1] = { member = member, old = old[member], new = new } end
   end
   write(board, rolling, changes)
-  expire(rolling, header.seconds)
+  expire(board, rolling, header.seconds)
   return { 'ok', cursor }
 end
 

@@ -2,7 +2,8 @@
 --
 -- laurels_set_aside  KEYS 1 board, then n keys, then n other names for them;  ARGV 1 how many entries are many,
 --                    2 seconds, 3 a field of the board, 4 what it must have; or '' and ''
---   none of them is there any more: one with many entries has its other name, for so long at most
+--   none of them is there any more, but for windows that were taken over from another program: one with many
+--   entries has its other name, for so long at most
 --   -> {'ok', these names…}, or {'version', current} when the field has something else: nothing was done
 --
 -- laurels_list_aside KEYS 1 the list of what was set aside;  ARGV 1… names
@@ -32,7 +33,8 @@ local function set_aside(keys, args)
   end
   local aside, half = { 'ok' }, (#keys - 1) / 2
   for i = 2, half + 1 do
-    if size_of(keys[i]) < tonumber(args[1]) then
+    if args[3] ~= '' and is_adopted(keys[1], keys[i]) then -- it goes on without the board
+    elseif size_of(keys[i]) < tonumber(args[1]) then
       redis.call('UNLINK', keys[i])
     else
       local name = keys[half + i]

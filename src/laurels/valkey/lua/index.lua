@@ -17,8 +17,8 @@
 --         {'ok'}
 
 -- The keys of an index's window come and go together: where one has its time, all have.
-local function expire_together(window, seconds)
-  if seconds > 0 and redis.call('EXPIRE', window.entries, seconds, 'NX') == 1 then expire(window, seconds) end
+local function expire_together(board, window, seconds)
+  if seconds > 0 and redis.call('EXPIRE', window.entries, seconds, 'NX') == 1 then expire(board, window, seconds) end
 end
 
 local function index(keys, args)
@@ -48,7 +48,7 @@ local function index(keys, args)
     end
     if #placed > 0 then write(board, window, placed) end
     take_out(board, window, gone)
-    if #placed > 0 then expire_together(window, target[2]) end
+    if #placed > 0 then expire_together(board, window, target[2]) end
     at = at + 2 * target[1]
   end
   redis.call('HSET', keys[2], 'cursor', header.reached, 'rows', args[2])

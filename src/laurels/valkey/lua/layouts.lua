@@ -265,7 +265,8 @@ end
 local layouts = { plain = plain, exact = exact }
 
 -- What every call says of its board, in its header's `shape`:
--- {layout, kind, desc, ties, dense, metadata}; 1 and 0 for true and false.
+-- {layout, kind, desc, ties, dense, metadata, templated}; 1 and 0 for true and false. The windows of a templated
+-- board have names that other programs may use as well.
 local function board_of(shape)
   local ties = shape[4]
   return {
@@ -279,7 +280,32 @@ local function board_of(shape)
     reverse = ties == 'shared' and shape[3] == 1,
     dense = shape[5] == 1,
     metadata = shape[6] == 1,
+    templated = shape[7] == 1,
+    adopted = {},
   }
+end
+
+local TYPES = { entries = 'zset', positions = 'hash', metadata = 'hash', scores = 'zset', counts = 'hash' }
+
+-- A window of a templated board that was taken over from another program has the field 'adopted:KEY' in the
+-- board's hash. The key outlives the board, and no expiry is set on it.
+local function adopted_field(key) return 'adopted:' .. key end
+
+local function is_adopted(board_key, key)
+  return redis.call('HGET', board_key, adopted_field(key)) == '1'
+end
+
+-- Ends the call, before anything is written, with the error 'TAKEN NUMBER TYPE' when another program has put a
+-- value of another type under a key of the window. NUMBER is the key's place in KEYS.
+local function check_types(keys, window)
+  for part, key in pairs(window) do
+    local kind = redis.call('TYPE', key).ok
+    if kind ~= 'none' and kind ~= TYPES[part] then
+      for number = 1, #keys do
+        if keys[number] == key then error({ err = string.format('TAKEN %d %s', number, kind) }) end
+      end
+    end
+  end
 end
 
 -- The windows whose keys begin at KEYS[first]; each takes the same number of keys.
@@ -293,6 +319,10 @@ local function windows_of(board, keys, first)
     if board.metadata then window.metadata, at = keys[at], at + 1 end
     if board.dense then window.scores, window.counts, at = keys[at], keys[at + 1], at + 2 end
     windows[#windows + 1] = window
+    if board.templated then
+      check_types(keys, window)
+      if is_adopted(keys[1], window.entries) then board.adopted[window.entries] = true end
+    end
   end
   return windows
 end
@@ -348,7 +378,9 @@ local function take_out(board, window, changes)
 end
 
 -- Lets a window's keys go when nobody can ask for it any more; seconds 0 keeps them.
-local function expire(window, seconds)
+local function expire(board, window, seconds)
   if seconds <= 0 then return end
-  for _, key in pairs(window) do redis.call('EXPIRE', key, seconds, 'NX') end
+  for _, key in pairs(window) do
+    if not board.adopted[key] then redis.call('EXPIRE', key, seconds, 'NX') end
+  end
 end

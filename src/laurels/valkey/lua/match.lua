@@ -97,7 +97,7 @@ local function match(keys, args)
   local ranks = play(header, board, windows, args)
   if #players.changed > 0 then
     spread('HSET', keys[9], players.changed)
-    for _, target in ipairs(header.targets) do expire(windows[target.window], target.seconds) end
+    for _, target in ipairs(header.targets) do expire(board, windows[target.window], target.seconds) end
     if board.metadata then redis.call('HSET', keys[1], 'metadata', 1) end
     append(header.journal, keys[2], args[2], '')
   end

@@ -94,7 +94,7 @@ local function place_entries(keys, args)
   end
   write(board, window, changes)
   write_metadata(window, changes)
-  expire(window, header.seconds)
+  expire(board, window, header.seconds)
   redis.call('HSET', keys[1], 'metadata', 1)
   append(header.journal, keys[2], args[2], '')
   return { 'ok', redis.call('ZCARD', window.entries) }

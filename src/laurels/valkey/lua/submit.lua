@@ -38,6 +38,7 @@
 -- Returns {'version', current}   the definition changed, or Valkey knows no board; nothing was written
 --         {'metadata'}           the board has metadata, and the call did not name its keys; nothing written
 --         {'fenced'}             nobody may write for a moment; nothing was written
+--         error TAKEN            another program has a key of these windows (see layouts.lua); nothing written
 --         {'ok', refused, reports}
 --             refused  flat list: index, 'duplicate' | 'range' | 'max_change'
 --             reports  for each submission {applied, place, previous place, rank, previous rank}, ranks
@@ -503,7 +504,7 @@ local function submit(keys, args)
     end
   end
   if #skipped < header.count then
-    for _, target in ipairs(header.targets) do expire(windows[target.window], target.seconds) end
+    for _, target in ipairs(header.targets) do expire(board, windows[target.window], target.seconds) end
     if board.metadata then redis.call('HSET', keys[1], 'metadata', 1) end
     append(header.journal, keys[2], args[2], table.concat(skipped, ','))
   end
