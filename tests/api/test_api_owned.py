@@ -9,13 +9,16 @@ import pytest
 from laurels.boards.definition import BoardDefinition
 from laurels.boards.keys import BoardRef
 from laurels.boards.submission import Submission
+from laurels.errors import Conflict
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from httpx import AsyncClient
 
     from laurels.laurels import Laurels
 
-    from .conftest import MakeKey
+    from .conftest import ClientWith, MakeKey
 
 
 @pytest.fixture
@@ -32,9 +35,12 @@ WRITES: list[tuple[str, str, Any]] = [
     ("POST", "/scores", {"member": "bob", "score": 1}),
     ("POST", "/scores/batch", [{"member": "bob", "score": 1}]),
     ("PATCH", "/entries/ada", {"metadata": {}}),
+    ("POST", "/scores/batch", b'{"member":"bob","score":1}\n'),
+    ("POST", "/matches", {"players": ["ada", "bob"], "winner": "bob"}),
     ("DELETE", "/entries/ada", None),
     ("PUT", "", {"lateness": "P2D"}),
     ("DELETE", "", None),
+    ("DELETE", "/../../members/ada", None),
 ]
 
 
@@ -42,11 +48,89 @@ WRITES: list[tuple[str, str, Any]] = [
 async def test_a_write_from_outside_is_refused_with_the_reason(
     client: AsyncClient, owned: str, method: str, path: str, body: object
 ):
-    answer = await client.request(method, f"{owned}{path}", json=body)
-    assert answer.status_code == 409, answer.text
+    sent: dict[str, Any] = {"json": body}
+    if isinstance(body, bytes):
+        sent = {"content": body, "headers": {"Content-Type": "application/x-ndjson"}}
+    for key in ({}, {"Idempotency-Key": "once"}):
+        sent["headers"] = {**sent.get("headers", {}), **key}
+        answer = await client.request(method, f"{owned}{path}", **sent)
+        assert answer.status_code == 409, answer.text
     assert "an index declared on a model" in answer.json()["detail"]
     entries = (await client.get(f"{owned}/entries")).json()["entries"]
     assert [each["member"] for each in entries] == ["ada"]
+
+
+async def entries_of(laurels: Laurels, board: str) -> list[str]:
+    return [each.member for each in (await laurels.page(board)).entries]
+
+
+async def import_lines(laurels: Laurels, board: str) -> object:
+    lines = [line async for line in laurels.export([board])]
+    return await laurels.import_lines(lambda: lines)
+
+
+CALLS: dict[str, Callable[[Laurels, str], Awaitable[object]]] = {
+    "submit": lambda laurels, board: laurels.submit(board, "bob", 1),
+    "submit_many": lambda laurels, board: laurels.submit_many(board, [Submission("bob", 1)]),
+    "match": lambda laurels, board: laurels.match(board, ["ada", "bob"], "bob"),
+    "remove": lambda laurels, board: laurels.remove(board, "ada"),
+    "define": lambda laurels, board: laurels.define(board, {"lateness": "P2D"}),
+    "drop": lambda laurels, board: laurels.drop(board),
+    "import_lines": import_lines,
+    "import_zset": lambda laurels, board: laurels.import_zset(
+        board, laurels.settings.valkey_url or "", f"lb:{{{board}}}:all_time"
+    ),
+    "erase": lambda laurels, board: laurels.erase(
+        board.partition("/")[0], "bob", board=board.partition("/")[2]
+    ),
+    "erase everywhere": lambda laurels, board: laurels.erase(board.partition("/")[0], "ada"),
+    "feed": lambda laurels, board: laurels.define(f"{board}-feeder", {"feeds": [board]}),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+async def test_a_call_in_process_is_refused_too(laurels: Laurels, project: str, owned: str, call: str):
+    del owned
+    with pytest.raises(Conflict, match="an index declared on a model"):
+        await CALLS[call](laurels, f"{project}/owned")
+    assert await entries_of(laurels, f"{project}/owned") == ["ada"]
+
+
+async def test_a_process_that_knew_the_board_as_nobodys_is_refused(
+    client: AsyncClient, client_with: ClientWith, laurels: Laurels, boards: str, project: str
+):
+    """Single scores, whichever way they take, batches and matches."""
+    other = await client_with()
+    for name in ("plain", "rated"):
+        rating = {"rating": {"system": "elo"}} if name == "rated" else {}
+        assert (await client.put(f"{boards}/{name}", json=rating)).status_code == 201
+    requests: list[tuple[str, object]] = [
+        ("plain/scores", {"member": "bob", "score": 1}),
+        ("plain/scores/batch", [{"member": "bob", "score": 1}]),
+        ("rated/matches", {"players": ["ada", "bob"], "winner": "bob"}),
+    ]
+    for path, body in requests:
+        assert (await other.post(f"{boards}/{path}", json=body)).status_code == 200
+    for name in ("plain", "rated"):
+        definition = (await laurels.definition(f"{project}/{name}")).model_copy()
+        await laurels.index_definer.define(BoardRef(project, name), definition)
+    for path, body in requests:
+        answer = await other.post(f"{boards}/{path}", json=body)
+        assert answer.status_code == 409, answer.text
+
+
+async def test_a_flow_takes_no_board_that_another_feeds(laurels: Laurels, project: str):
+    await laurels.define(f"{project}/fed", {})
+    await laurels.define(f"{project}/feeder", {"feeds": [f"{project}/fed"]})
+    with pytest.raises(Conflict, match=f"{project}/feeder feeds"):
+        await laurels.index_definer.define(BoardRef(project, "fed"), BoardDefinition())
+
+
+async def test_who_has_left_an_owned_board_can_be_erased(laurels: Laurels, project: str, owned: str):
+    del owned
+    await laurels.define(f"{project}/plain", {})
+    await laurels.submit(f"{project}/plain", "bob", 1)
+    assert (await laurels.erase(project, "bob")).boards == 1
 
 
 async def test_a_board_tells_who_owns_it_and_its_preview_what_forbids_a_change(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from laurels.boards.board import Board
 from laurels.boards.claims import check_apart, check_templates, name_within
-from laurels.boards.definition import BoardDefinition
+from laurels.boards.definition import OWNERS, BoardDefinition
 from laurels.boards.keys import BoardRef, KeySpace
 from laurels.boards.preview import Preview, preview_windows
 from laurels.errors import Conflict, InvalidInput, NotFound, OutcomeUnknown, Unavailable
@@ -77,6 +77,7 @@ class Definer:
             raise Conflict(f"there is a board {ref} already")
         if before:
             before.require_writer(self._owner)
+            await self._check_takeover(before)
         old = self._catalog.compile(before) if before else None
         if old:
             await self._check_change(old, Board(ref, definition, old.version, cluster=self._cluster))
@@ -107,6 +108,16 @@ class Definer:
             ) from error
         await self._finish(ref)
         return stored
+
+    async def _check_takeover(self, before: StoredBoard) -> None:
+        """A flow alone writes to its boards, so no board feeds them."""
+        owner, ref = self._owner, BoardRef(before.project, before.board)
+        if owner is None or before.owner is not None:
+            return
+        if feeder := await self._feeder(ref):
+            raise Conflict(
+                f"{feeder} feeds {ref}, to which {OWNERS[owner]} alone is to write; end that first"
+            )
 
     async def _clear(self, before: StoredBoard) -> StoredBoard:
         """Takes away what the board has in its shards; it holds no entries. As it is stored then."""

@@ -151,6 +151,7 @@ class Courier:
     async def _checked_again(self, parcel: Parcel, changed: DefinitionChanged, outcome: Outcome) -> Parcel:
         """The parcel under the definition that is in force now; what that refuses is taken out."""
         board = await self._catalog.refresh(parcel.board.ref, changed.known)
+        board.require_writer(parcel.board.owner)
         if board.keys.shards != parcel.board.keys.shards:
             raise Unavailable(f"{board.ref} was just defined anew with other shards; try again")
         now, is_fed = self._clock(), parcel.feeder is not None

@@ -19,6 +19,7 @@ from laurels.archive.erase import EraseStore
 from laurels.boards.journal import erase_entry
 from laurels.boards.keys import BoardRef
 from laurels.boards.retention import WINDOWS_A_CALL, target_at
+from laurels.boards.shards import SpreadWindow
 from laurels.boards.submission import check_member
 from laurels.errors import NotFound
 from laurels.history.mentions import Mentions
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from laurels.archive.engine import Archive
     from laurels.boards.board import Address, Board
     from laurels.boards.catalog import Catalog
+    from laurels.boards.definition import StoredBoard
     from laurels.boards.retention import Retention
     from laurels.clock import Clock
     from laurels.history.drain import Drain
@@ -66,7 +68,11 @@ class Eraser:
     clock: Clock
 
     async def erase(self, project: str, member: str, board: str | None = None) -> Erased:
-        """Safe to run again; what a member submits afterwards is somebody new's."""
+        """Safe to run again; what a member submits afterwards is somebody new's.
+
+        Raises `Conflict`, and nothing is done, while a board that a flow owns has the member: that flow would
+        enter it again.
+        """
         encoded = check_member(member)
         stored = await self.boards.boards(project)
         if board is not None:
@@ -75,6 +81,8 @@ class Eraser:
             raise NotFound(
                 f"there is no board {project}/{board}" if board else f"there is no project {project}"
             )
+        for each in stored:
+            await self._check_owner(each, encoded, is_named=board is not None)
         boards = windows = rows = 0
         for each in stored:
             ref = BoardRef(each.project, each.board)
@@ -82,6 +90,17 @@ class Eraser:
             boards += bool(found or changed)
             windows, rows = windows + found, rows + changed
         return Erased(boards, windows, rows)
+
+    async def _check_owner(self, stored: StoredBoard, member: bytes, *, is_named: bool) -> None:
+        if stored.owner is None:
+            return
+        board = await self.catalog.in_force(BoardRef(stored.project, stored.board))
+        if is_named:
+            board.require_writer(None)
+        for address in await self.retention.days_first(board, board.keys.shard_of(member)):
+            _, (stood,) = await SpreadWindow(self.valkey, board, address).standing((member,), brief=True)
+            if stood:
+                board.require_writer(None)
 
     async def _erase(self, ref: BoardRef, board_id: int, member: bytes) -> tuple[int, int]:
         board = await self.catalog.in_force(ref)

@@ -161,6 +161,7 @@ class Matches:
 
     def _checked(self, board: Board, taken: list[_Waiting]) -> _Call:
         """What the board accepts; the others are told."""
+        board.require_writer(None)
         call = _Call(board, self._clock(), secrets.token_urlsafe(16), [], [])
         index = 0
         for given, answer in taken:
