@@ -217,7 +217,11 @@ SUBMITTING: dict[str, tuple[str, bytes]] = {
         "/v1/projects/{}/boards/duels/matches", b'{"players":["ada","bob"],"winner":"ada"}'
     ),
     "/leaders/{game}/{board}/{range}/{user}": ("/leaders/{}/highscore/d/ada%2Fx", b'{"value":5}'),
+    "/v1/projects/{project}/boards/{board}/entries/{member}": (
+        "/v1/projects/{}/boards/open/entries/ada", b'{"metadata":{"level":8}}'
+    ),
 }  # fmt: skip
+PATCHED = "/v1/projects/{project}/boards/{board}/entries/{member}"
 
 
 def test_every_operation_that_submits_is_tried(app: FastAPI):
@@ -230,7 +234,8 @@ def test_every_operation_that_submits_is_tried(app: FastAPI):
     }
     assert submitting == SUBMITTING.keys()
     for path in submitting:
-        named = {each["name"] for each in document["paths"][path]["post"]["parameters"]}
+        method = "patch" if path == PATCHED else "post"
+        named = {each["name"] for each in document["paths"][path][method]["parameters"]}
         assert {"X-Laurels-Timestamp", "X-Laurels-Nonce", "X-Laurels-Signature"} <= named
 
 
@@ -240,14 +245,16 @@ async def test_every_operation_that_submits_verifies_signatures(
 ):
     await client.put(f"{boards}/open", json={"player_writes": True})
     await client.put(f"{boards}/duels", json={"rating": {"system": "elo"}})
+    await client.post(f"{boards}/open/scores", json={"member": "ada", "score": 1})
     secret = await make_secret(client, project, required=True)
     target, body = SUBMITTING[operation]
     target = target.format(project)
     kind = {"Content-Type": "application/json"}
-    good = signed(secret, target, body)
+    method = "PATCH" if operation == PATCHED else "POST"
+    good = signed(secret, target, body, method=method)
     forged = changed(good, signature="v2=" + "0" * 64)
     for headers, status in (({}, 401), (forged, 401), (good, 200), (good, 401)):
-        answer = await client.post(target, content=body, headers=kind | headers)
+        answer = await client.request(method, target, content=body, headers=kind | headers)
         assert answer.status_code == status, answer.text
 
 

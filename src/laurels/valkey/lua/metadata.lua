@@ -27,7 +27,7 @@ local function set_metadata(keys, args)
   for i, window in ipairs(windows) do
     if board.layout.read(board, window, { member })[member] then
       write_metadata(window, { { member = member, metadata = header.metadata } })
-      expire(window, header.seconds[i])
+      expire(board, window, header.seconds[i])
     else
       skipped[#skipped + 1] = i
     end
