@@ -159,6 +159,8 @@ async def test_who_signs_in_again_leaves_no_session_behind(
         {"X-Laurels-Console": "1", "Origin": "http://evil.test"},
         {"X-Laurels-Console": "1", "Origin": f"http://{HOST}.evil.test"},
         {"X-Laurels-Console": "1", "Origin": "null"},
+        {"X-Laurels-Console": "1", "Origin": "http://["},
+        {"X-Laurels-Console": "1", "Origin": f"http://user@{HOST}"},
     ],
     ids=str,
 )

@@ -13,7 +13,6 @@ from __future__ import annotations
 import secrets
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlsplit
 
 from laurels.errors import Forbidden
 from laurels.valkey import functions
@@ -60,7 +59,7 @@ def named_in(request: Request) -> str | None:
 
 def hand_over(request: Request, response: Response, session: str) -> None:
     """To the browser, which tells by `Origin` whether it came over HTTPS: a proxy may hide that from us."""
-    is_secure = "https" in (request.url.scheme, urlsplit(request.headers.get("origin", "")).scheme)
+    is_secure = request.url.scheme == "https" or request.headers.get("origin", "").startswith("https://")
     response.set_cookie(
         SECURE_COOKIE if is_secure else COOKIE,
         session,
@@ -92,8 +91,8 @@ def check_origin(request: Request) -> None:
     elif site is not None:
         is_ours = site == "same-origin"
     else:
-        host = request.headers.get("host")
-        is_ours = bool(host) and urlsplit(request.headers.get("origin", "")).netloc == host
+        host, origin = request.headers.get("host"), request.headers.get("origin")
+        is_ours = bool(host) and origin in (f"http://{host}", f"https://{host}")
     if not is_ours:
         raise Forbidden("a session counts only for requests of the console's own pages")
 
