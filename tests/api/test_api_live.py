@@ -20,7 +20,10 @@ import pytest
 import uvicorn
 
 from laurels.api import live
+from laurels.archive.project_secrets import NewSecret
 from laurels.boards import live as boards_live
+
+from .player_tokens import token
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -266,6 +269,39 @@ async def test_a_key_that_is_revoked_hears_no_more(
         assert (end.data["status"], end.data["type"]) == (401, "/problems/unauthorized")
         with pytest.raises(EOFError):
             await stream.next()
+
+
+@pytest.mark.parametrize("by", ["key", "token"])
+async def test_no_change_is_told_after_a_revocation(
+    address: str, laurels: Laurels, client: httpx.AsyncClient, board: str, project: str, by: str
+):
+    key, secret = await laurels.keys.create(project, ("read",))
+    of_players, signing = await laurels.secrets.create(project, NewSecret("players"))
+    bearer = secret if by == "key" else token(signing or "", project, "ada")
+    async with (
+        httpx.AsyncClient(base_url=address, headers={"Authorization": f"Bearer {bearer}"}) as reader,
+        listening(reader, board) as stream,
+    ):
+        await stream.event("snapshot")
+        if by == "key":
+            assert await laurels.keys.revoke(key.prefix)
+        else:
+            assert await laurels.secrets.revoke(of_players.id)
+        submitted = await client.post(f"{board}/scores", json={"member": "bob", "score": 5000})
+        assert submitted.status_code == 200
+        told = await stream.next()
+        assert (told.name, told.data["status"]) == ("end", 401)
+
+
+async def test_another_key_that_is_revoked_changes_nothing(
+    listener: httpx.AsyncClient, laurels: Laurels, client: httpx.AsyncClient, board: str, project: str
+):
+    async with listening(listener, board) as stream:
+        await stream.event("snapshot")
+        key, _ = await laurels.keys.create(project, ("read",))
+        assert await laurels.keys.revoke(key.prefix)
+        await client.post(f"{board}/scores", json={"member": "bob", "score": 5000})
+        assert (await stream.event("change")).data["entries"][0]["member"] == "bob"
 
 
 async def test_a_board_that_is_dropped_is_at_its_end(

@@ -6,7 +6,7 @@ import asyncio
 import signal
 import threading
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -30,11 +30,12 @@ if TYPE_CHECKING:
 
     from starlette.types import Receive, Scope, Send
 
-    from laurels.api.auth import Call
+    from laurels.api.auth import Call, Keyring
     from laurels.boards.live import Follower, Update
     from laurels.laurels import Laurels
 
-# How often a silent stream says that it is alive, and whoever follows one must still be allowed to.
+# How often a silent stream says that it is alive, and the key is checked again. When this process hears of a
+# revocation, the key is checked before the next update.
 HEARTBEAT_SECONDS: Final = 15.0
 # What a client is told to wait before it comes back.
 RETRY_MILLISECONDS: Final = 1000
@@ -94,20 +95,24 @@ async def follow_live(call: Call, asked: LiveParameters) -> Response:
     not too long ago, and begins with a snapshot otherwise. `end` carries a problem, and nothing follows: the
     board or the window is no more, or the key is not in force.
     """
+    keyring: Keyring = call.request.app.state.keyring
+    era = keyring.era
     where = Where(asked.period, asked.slot, asked.group)
     view = View(BoardRef.parse(call.board), where, asked.limit, asked.member)
     last_id = call.request.headers.get("last-event-id", asked.last_event_id)
-    return EventStream(call, await call.laurels.live.follow(view, last_id))
+    return EventStream(call, await call.laurels.live.follow(view, last_id), era)
 
 
 class EventStream(Response):
     """The updates of a follower, until there are no more, the client leaves, or its key is withdrawn."""
 
-    def __init__(self, call: Call, follower: Follower) -> None:
+    def __init__(self, call: Call, follower: Follower, era: int) -> None:
+        """`era`: the keyring's when the call was admitted; in another one, the key is checked again."""
         super().__init__(media_type=MEDIA_TYPE, headers={"X-Accel-Buffering": "no"})
         del self.headers["content-length"]
         self._call = call
         self._follower = follower
+        self._era = era
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         leaving = asyncio.create_task(self._leave_with(receive))
@@ -128,27 +133,27 @@ class EventStream(Response):
 
     async def _pieces(self) -> AsyncGenerator[bytes]:
         clock = asyncio.get_running_loop().time
+        keyring: Keyring = self._call.request.app.state.keyring
         yield b"retry: %d\n\n" % RETRY_MILLISECONDS
         heartbeat = clock() + HEARTBEAT_SECONDS
-        while True:
-            try:
-                async with asyncio.timeout_at(heartbeat):
-                    update = await anext(self._follower)
-                yield await self._event(update)
-            except TimeoutError:
-                yield HEARTBEAT
-            except StopAsyncIteration:
-                return
-            except LaurelsError as error:
-                yield self._end(error)
-                return
-            if clock() >= heartbeat:
-                try:
+        try:
+            while (update := await self._next(heartbeat)) is not None:
+                if keyring.era != self._era or clock() >= heartbeat:
+                    self._era, heartbeat = keyring.era, clock() + HEARTBEAT_SECONDS
                     await self._check()
-                except (Unauthorized, Forbidden) as error:
-                    yield self._end(error)
-                    return
-                heartbeat = clock() + HEARTBEAT_SECONDS
+                yield await self._event(update) if update else HEARTBEAT
+        except LaurelsError as error:
+            yield self._end(error)
+
+    async def _next(self, heartbeat: float) -> Update | Literal[False] | None:
+        """False when there is none until the heartbeat; None when there will be no more."""
+        try:
+            async with asyncio.timeout_at(heartbeat):
+                return await anext(self._follower)
+        except TimeoutError:
+            return False
+        except StopAsyncIteration:
+            return None
 
     async def _check(self) -> None:
         """Raises what a request with the same key would be answered now, if it is not admitted."""
