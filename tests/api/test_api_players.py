@@ -121,6 +121,30 @@ async def test_players_cannot_use_up_each_others_ids(
     assert await members(client, open_board) == {"ada": 8, "bob": 8}
 
 
+async def test_players_cannot_use_up_ids_that_laurels_made(
+    client: AsyncClient, open_board: str, project: str, secret: str
+):
+    ada, bob = (bearer(token(secret, project, member)) for member in ("ada", "bob"))
+
+    async def submit(player: dict[str, str], **given: str) -> dict[str, Any]:
+        answer = await client.post(f"{open_board}/scores", json={"score": 5, **given}, headers=player)
+        assert answer.status_code == 200
+        return answer.json()
+
+    # As if a call of both had gone unanswered, and had not run: each knows its name.
+    unanswered = "~" + "A" * 22 + ".0"
+    assert (await submit(bob, id=unanswered))["applied"] is True
+    assert (await submit(ada, id=unanswered))["applied"] is True
+    assert (await submit(ada, id=unanswered))["applied"] is False
+    # A call that did run is recognized by its name, as whose id it comes back.
+    ran = (await submit(ada))["id"]
+    assert ran.startswith("~")
+    assert (await submit(ada, id=ran))["applied"] is False
+    many = await client.post(f"{open_board}/scores/batch", json=[{"score": 5, "id": ran}], headers=ada)
+    assert many.json()["accepted"] == 1
+    assert await members(client, open_board) == {"ada": 10, "bob": 5}
+
+
 NOT_NUMBERS: list[Any] = [float("nan"), float("inf"), float("-inf"), "2000000000", [], {}]
 
 

@@ -27,8 +27,9 @@ AHEAD: Final = timedelta(minutes=1) // timedelta(microseconds=1)
 
 EVERYBODY: Final = (WHOLE,)
 OPERATIONS: Final = ("best", "last", "first", "sum")
-# An id that Laurels made: the call that carried the submission, and its place in it.
-MADE_ID: Final = re.compile(r"~([A-Za-z0-9_-]{22})\.\d{1,6}")
+# An id that Laurels made: the call that carried the submission, and its place in it. The id space of the
+# player who sends it again may stand before it.
+MADE_ID: Final = re.compile(r"(?:[0-9a-f]{32}:)?~([A-Za-z0-9_-]{22})\.\d{1,6}")
 
 
 class Submission(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
