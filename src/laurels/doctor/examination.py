@@ -212,9 +212,7 @@ async def _configured(valkey: Valkey, name: str) -> str | None:
 
 
 async def _valkey_time(valkey: Valkey) -> float:
-    answer: Any = await valkey.command("TIME")
-    seconds, microseconds = next(iter(answer.values())) if valkey.is_cluster else answer
-    return int(seconds) + int(microseconds) / 1e6
+    return await valkey.now() / 1e6
 
 
 async def _postgres_time(archive: Archive) -> float:
