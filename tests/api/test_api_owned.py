@@ -183,3 +183,102 @@ async def test_errors_name_no_board_of_another_project(client: AsyncClient, boar
     answer = await client.put(f"{boards}/mine", json=taken)
     assert answer.status_code == 422
     assert "hidden" not in answer.text
+
+
+async def test_what_one_project_names_by_id_another_cannot_reach(
+    client: AsyncClient, laurels: Laurels, project: str, make_key: MakeKey
+):
+    """Keys, secrets, snapshots, cursors and live streams, under the path of its own project."""
+    other = f"{project}-other"
+    for name in (project, other):
+        await laurels.define(
+            f"{name}/same", {"archive": {"snapshot": [{"period": "all_time", "every": "day"}]}}
+        )
+        await laurels.submit_many(f"{name}/same", [Submission(f"{name}-{n}", n) for n in range(5)])
+    await laurels.archivist.take_due(None)
+    board = f"/v1/projects/{other}/boards/same"
+    key = (await client.post(f"/v1/projects/{other}/keys", json={"scopes": ["read"]})).json()["prefix"]
+    secret = (await client.post(f"/v1/projects/{other}/secrets", json={"use": "players"})).json()["id"]
+    cursor = (await client.get(f"{board}/entries", params={"limit": 2})).json()["next"]
+    client.headers["Authorization"] = f"Bearer {await make_key(project, 'admin', 'read', 'submit')}"
+    mine = f"/v1/projects/{project}/boards/same"
+    assert (await client.delete(f"/v1/projects/{project}/keys/{key}")).status_code == 404
+    assert (await client.delete(f"/v1/projects/{project}/secrets/{secret}")).status_code == 404
+    for theirs in (await laurels.snapshots(f"{other}/same")).snapshots:
+        assert (await client.get(f"{mine}/snapshots/{theirs.id}")).status_code == 404
+    answer = await client.get(f"{mine}/entries", params={"cursor": cursor})
+    assert answer.status_code == 422
+    assert other not in answer.text
+    kept = await laurels.keys.keys(other)
+    assert [each.revoked_at for each in kept if each.prefix == key] == [None]
+
+
+async def test_the_same_idempotency_key_is_each_boards_own(
+    client: AsyncClient, laurels: Laurels, project: str, make_key: MakeKey
+):
+    for name in (project, f"{project}-other"):
+        await laurels.define(f"{name}/same", {})
+        headers = {
+            "Authorization": f"Bearer {await make_key(name, 'submit')}",
+            "Idempotency-Key": "shared",
+        }
+        answer = await client.post(
+            f"/v1/projects/{name}/boards/same/scores", json={"member": name, "score": 5}, headers=headers
+        )
+        assert (answer.status_code, answer.json()["member"]) == (200, name)
+        assert "Idempotency-Replayed" not in answer.headers
+
+
+@pytest.mark.parametrize("path", ["", "/preview"])
+async def test_taking_sorted_sets_over_takes_a_key_for_every_project(
+    client: AsyncClient, boards: str, project: str, make_key: MakeKey, path: str
+):
+    assert (await client.put(f"{boards}/mine", json=TEMPLATED)).status_code == 201
+    client.headers["Authorization"] = f"Bearer {await make_key(project, 'admin')}"
+    method = "POST" if path else "PUT"
+    answer = await client.request(method, f"{boards}/mine{path}", json={**TEMPLATED, "adopt": True})
+    assert answer.status_code == 403
+
+
+async def test_keys_of_another_program_are_told_at_definition_and_taken_over(
+    client: AsyncClient, laurels: Laurels, boards: str, project: str
+):
+    key = f"ranks:{project}:mine"
+    await laurels.valkey.command("ZADD", key, 5, "ada")
+    refused = await client.put(f"{boards}/mine", json=TEMPLATED)
+    assert refused.status_code == 409
+    assert key in refused.json()["detail"]
+    previewed = await client.post(f"{boards}/mine/preview", json=TEMPLATED)
+    assert key in previewed.json()["conflict"]
+    assert (await client.put(f"{boards}/mine", json={**TEMPLATED, "adopt": True})).status_code == 201
+    entries = (await client.get(f"{boards}/mine/entries")).json()["entries"]
+    assert [(each["member"], each["score"]) for each in entries] == [("ada", 5)]
+    assert (await client.delete(f"{boards}/mine")).status_code == 204
+    assert await laurels.valkey.command("ZCARD", key) == 1
+    await laurels.valkey.command("DEL", key)
+
+
+async def test_a_key_that_another_program_makes_later_is_a_conflict_for_players_and_no_more(
+    client: AsyncClient, laurels: Laurels, boards: str, project: str
+):
+    grouped = {"groups": [["country"]], "keys": {"all_time": "later:{project}"}}
+    assert (await client.put(f"{boards}/mine", json=grouped)).status_code == 201
+    key = f"later:{project}:country=BR"
+    await laurels.valkey.command("SET", key, "text")
+    scores = [{"member": f"m{n}", "score": n, "groups": {"country": c}} for n, c in enumerate(("BR", "JP"))]
+    answer = await client.post(f"{boards}/mine/scores", json=scores[0])
+    assert (answer.status_code, answer.json()["type"]) == (409, "/problems/key-taken")
+    assert key not in answer.text
+    batch = (await client.post(f"{boards}/mine/scores/batch", json=scores)).json()
+    assert (batch["accepted"], [each["index"] for each in batch["rejected"]]) == (1, [0])
+    read = await client.get(f"{boards}/mine/entries", params={"group": "country=BR"})
+    assert read.json()["type"] == "/problems/key-taken"
+    assert (await client.get(f"{boards}/mine/entries")).json()["total"] == 1
+    assert (await client.delete(f"{boards}/mine")).status_code == 204
+    assert await laurels.valkey.command("GET", key) == b"text"
+    await laurels.valkey.command("DEL", key)
+    leaders = f"/leaders/{project}/high/a"
+    await laurels.valkey.command("SET", f"{leaders}/a", "text")
+    answer = await client.post(f"{leaders}/ada", json={"value": 5})
+    assert answer.status_code == 409
+    await laurels.valkey.command("DEL", f"{leaders}/a")

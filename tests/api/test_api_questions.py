@@ -150,3 +150,14 @@ async def test_everybody_reads_their_own_writes_while_all_read_the_same_page(
             ]
 
     await asyncio.gather(*map(write_and_read, range(40)))
+
+
+async def test_addresses_that_differ_only_in_what_is_encoded_are_not_alike(
+    client: httpx.AsyncClient, board: str
+):
+    """`a%2Faround` is a member, `a/around` its neighbours: decoded, both are the same."""
+    for member in ("a%2Faround", "a"):
+        await client.post(f"{board}/scores", json={"member": member.replace("%2F", "/"), "score": 5})
+    paths = [f"{board}/entries/a%2Faround", f"{board}/entries/a/around"] * 10
+    answers = await asyncio.gather(*map(client.get, paths))
+    assert ["entries" in answer.json() for answer in answers] == [False, True] * 10
