@@ -118,13 +118,22 @@ def _is_whole(client: Client, primaries: int, nodes: int) -> bool:
 
 
 def move_slot(slot: int, source: ClusterServer, target: ClusterServer, servers: list[ClusterServer]) -> None:
-    """With all its keys, a few at a time."""
+    """With all its keys, a few at a time; returns when all nodes know it."""
     target.client.execute_command("CLUSTER", "SETSLOT", slot, "IMPORTING", source.name)
     source.client.execute_command("CLUSTER", "SETSLOT", slot, "MIGRATING", target.name)
     while keys := source.client.execute_command("CLUSTER", "GETKEYSINSLOT", slot, 5):
         source.client.execute_command("MIGRATE", "127.0.0.1", target.port, "", 0, 5000, "KEYS", *keys)
     for server in (target, source, *(each for each in servers if each.is_primary())):
         server.client.execute_command("CLUSTER", "SETSLOT", slot, "NODE", target.name)
+    wait_until(lambda: all(holder(slot, server) == target.port for server in servers))
+
+
+def holder(slot: int, told_by: ClusterServer) -> int | None:
+    """The port of the primary that has the slot."""
+    for first, last, (_, port, *_), *_ in told_by.client.execute_command("CLUSTER", "SLOTS"):
+        if first <= slot <= last:
+            return port
+    return None
 
 
 def _free_ports(count: int) -> list[int]:

@@ -6,7 +6,7 @@ import signal
 import time
 from typing import TYPE_CHECKING
 
-from valkey_cluster import move_slot, wait_until
+from valkey_cluster import holder, move_slot, wait_until
 
 if TYPE_CHECKING:
     import random
@@ -57,10 +57,8 @@ class Faults:
         return [server for server in self._servers if server.is_primary()]
 
     def _owner(self, slot: int) -> ClusterServer:
-        for first, last, (_, port, *_), *_ in self._servers[0].client.execute_command("CLUSTER", "SLOTS"):
-            if first <= slot <= last:
-                return next(server for server in self._servers if server.port == port)
-        raise AssertionError(f"no primary has slot {slot}")
+        port = holder(slot, self._servers[0])
+        return next(server for server in self._servers if server.port == port)
 
     def _replica_of(self, primary: ClusterServer) -> ClusterServer:
         name = primary.name
@@ -75,11 +73,5 @@ class Faults:
             role = server.client.execute_command("ROLE")
             if (role[0] == b"master" and not role[2]) or (role[0] == b"slave" and role[3] != b"connected"):
                 return False
-        views = {tuple(self._holders(server)) for server in self._servers}
+        views = {tuple(holder(slot, server) for slot in self._slots) for server in self._servers}
         return len(views) == 1
-
-    def _holders(self, server: ClusterServer) -> list[int]:
-        listed = server.client.execute_command("CLUSTER", "SLOTS")
-        return [
-            port for slot in self._slots for first, last, (_, port, *_), *_ in listed if first <= slot <= last
-        ]
