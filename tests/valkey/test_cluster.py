@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,6 +13,7 @@ from redis.crc import key_slot
 from valkey_cluster import ClusterServer, cluster_servers, cluster_url, move_slot, wait_until
 
 from laurels.errors import OutcomeUnknown, Unavailable
+from laurels.valkey import functions
 from laurels.valkey.client import Valkey
 from laurels.valkey.cluster import key_of
 from laurels.valkey.requirements import COMMANDS
@@ -103,6 +105,53 @@ async def test_a_replaced_primary_that_thaws_acknowledges_nothing(
     counted = int(replica.client.get(KEY))
     assert counted >= 1 + len(acknowledged)
     assert all(answer <= counted for answer in acknowledged)
+
+
+async def test_calls_to_a_silent_cluster_wait_together(servers: list[ClusterServer], valkey: Valkey):
+    await valkey.command("GET", KEY)
+    for server in servers:
+        server.process.send_signal(signal.SIGSTOP)
+    asked = [asyncio.create_task(valkey.command("GET", f"{KEY}:{number}")) for number in range(30)]
+    began = time.monotonic()
+    answers = await asyncio.gather(*asked, return_exceptions=True)
+    assert all(isinstance(answer, Unavailable) for answer in answers)
+    # One after the other they took 95 s; together, 8.
+    assert time.monotonic() - began < 40
+
+
+async def test_a_slot_that_nobody_had_is_found_once_somebody_has_it():
+    slot = key_slot(KEY.encode())
+    with cluster_servers(3, cluster_require_full_coverage="no") as servers:
+        for server in servers:
+            server.client.execute_command("CLUSTER", "DELSLOTS", slot)
+        valkey = Valkey(cluster_url(servers))
+        asked = asyncio.create_task(valkey.command("GET", KEY))
+        await valkey.command("GET", "another")
+        with pytest.raises(Unavailable, match="CLUSTERDOWN"):
+            await asked
+        servers[0].client.execute_command("CLUSTER", "ADDSLOTS", slot)
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            with suppress(Unavailable):
+                assert await valkey.command("GET", KEY) is None
+                break
+        else:
+            pytest.fail("the slot was not looked for again")
+        await valkey.close()
+
+
+async def test_a_node_that_imports_a_slot_gets_our_functions(servers: list[ClusterServer], valkey: Valkey):
+    slot = key_slot(KEY.encode())
+    number = owner_of(servers, KEY)
+    source, target, silent = servers[number], servers[(number + 1) % 3], servers[(number + 2) % 3]
+    await valkey.load_functions()
+    target.client.execute_command("FUNCTION", "FLUSH")
+    target.client.execute_command("CLUSTER", "SETSLOT", slot, "IMPORTING", source.name)
+    source.client.execute_command("CLUSTER", "SETSLOT", slot, "MIGRATING", target.name)
+    silent.process.send_signal(signal.SIGSTOP)
+    await functions.begin_session(valkey, KEY, b"session", 60)
+    target.client.execute_command("CLUSTER", "SETSLOT", slot, "NODE", target.name)
+    assert target.client.get(KEY) == b"session"
 
 
 async def test_reads_and_writes_go_on_while_slots_move(servers: list[ClusterServer], valkey: Valkey):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import resources
 from typing import TYPE_CHECKING, Any, cast
 
@@ -19,6 +19,7 @@ from laurels.errors import KeyTaken, OutcomeUnknown, StartupError, Unavailable
 from laurels.logs import get_logger
 from laurels.outcomes import Outcome, of_valkey
 from laurels.valkey.cluster import SILENT_SECONDS, UNANSWERED, Cluster, key_of
+from laurels.valkey.connections import Losses, Pool
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator, Sequence
@@ -98,7 +99,7 @@ def _translated(*, writing: bool, words: Sequence[Value] = ()) -> Generator[None
         meaning = of_valkey(reply, writing=writing)
         if meaning.outcome is Outcome.DEFECT:
             raise
-        kind = OutcomeUnknown if meaning.outcome is Outcome.UNKNOWN else Unavailable
+        kind = OutcomeUnknown if writing and meaning.outcome is Outcome.UNKNOWN else Unavailable
         raise kind(f"Valkey refuses: {meaning.advice} ({reply})") from error
 
 
@@ -164,6 +165,10 @@ async def _converse(
         await pool.release(connection)
 
 
+def _lacks_function(reply: Reply) -> bool:
+    return isinstance(reply, exceptions.ResponseError) and "Function not found" in str(reply)
+
+
 def _raise_redirection(reply: Reply) -> None:
     if isinstance(reply, _REDIRECTED):
         raise reply
@@ -189,9 +194,15 @@ class Valkey:
             if self.is_cluster:
                 self._cluster = Cluster({"host": "localhost", **parse_url(address), **_OPTIONS}, connections)
             else:
-                self._client = cast("Any", redis.Redis).from_url(address, **_OPTIONS)
+                self._pool: Pool = cast("Any", Pool).from_url(address, **_OPTIONS).watched(Losses())
+                self._client = redis.Redis.from_pool(self._pool)
         except (ValueError, exceptions.RedisError) as error:
             raise StartupError(f"the Valkey URL cannot be used: {error}") from error
+
+    @property
+    def losses(self) -> int:
+        """Another number whenever something that was not waited for may have been lost."""
+        return (self._cluster or self._pool).losses.count
 
     async def close(self) -> None:
         await (self._cluster.close() if self._cluster else self._client.aclose())
@@ -203,7 +214,11 @@ class Valkey:
         with _translated(writing=False, words=words):
             if self._cluster is None:
                 async with asyncio.timeout(ANSWER_SECONDS + wait), self._turns:
-                    return await self._client.execute_command(*words)
+                    try:
+                        return await self._client.execute_command(*words)
+                    except exceptions.ReadOnlyError:
+                        await self._look_up_again()
+                        raise
 
             async def ask(node: Node, asking: bool) -> Reply:  # noqa: FBT001  # as `on_owner` calls it
                 if not asking:
@@ -274,9 +289,6 @@ class Valkey:
         if durability == "replicated":
             commands.append(("WAIT", self._replicas, milliseconds))
         reply, *waited = await self._exchange(commands)
-        if isinstance(reply, exceptions.ResponseError) and "Function not found" in str(reply):
-            await self.load_functions()
-            reply, *waited = await self._exchange(commands)
         if isinstance(reply, Exception):
             if taken := _TAKEN.match(str(reply)):
                 raise taken_key(str(words[2 + int(taken[1])]), taken[2]) from reply
@@ -300,7 +312,8 @@ class Valkey:
         if isinstance(reply, int) and reply >= self._replicas:
             return
         if self._cluster:
-            await self._cluster.refresh(self._cluster.epoch, await self._cluster.owner(key_of(words)))
+            with suppress(exceptions.ClusterError, *UNANSWERED):
+                await self._cluster.refresh(self._cluster.epoch, await self._cluster.owner(key_of(words)))
         had = reply if isinstance(reply, int) else f"not {self._replicas}, but {reply!r}"
         raise OutcomeUnknown(f"{had} of {self._replicas} replicas had it within {WAIT_SECONDS} s")
 
@@ -310,18 +323,39 @@ class Valkey:
         """
         if self._cluster is None:
             async with asyncio.timeout(ANSWER_SECONDS), self._turns:
-                return await _converse(self._client.connection_pool, commands)
+                replies = await self._converse(self._client, commands)
+            if any(isinstance(reply, exceptions.ReadOnlyError) for reply in replies):
+                await self._look_up_again()
+            return replies
 
         async def ask(node: Node, asking: bool) -> list[Reply]:  # noqa: FBT001  # as `on_owner` calls it
-            prefix: list[tuple[Value, ...]] = [("ASKING",)] if asking else []
-            pool = node.client.connection_pool
-            replies = (await _converse(pool, [*prefix, *commands], SILENT_SECONDS))[len(prefix) :]
+            replies = await self._converse(node.client, commands, SILENT_SECONDS, asking=asking)
             if len(commands) == 1 or commands[1][0] in _WAITS:
                 _raise_redirection(replies[0])
             return replies
 
         waits = WAIT_SECONDS * sum(words[0] in _WAITS for words in commands)
         return await self._cluster.on_owner(key_of(commands[0]), ask, SILENT_SECONDS + waits)
+
+    async def _look_up_again(self) -> None:
+        """The node became a replica: the address in the URL may stand for another one by now."""
+        await self._client.connection_pool.disconnect(inuse_connections=False)
+
+    async def _converse(
+        self,
+        client: Any,  # noqa: ANN401  # a client of one node
+        commands: Sequence[tuple[Value, ...]],
+        seconds: float | None = None,
+        *,
+        asking: bool = False,
+    ) -> list[Reply]:
+        """With one node, which gets our functions if it lacks them: it may be new, or have lost them."""
+        prefix: list[tuple[Value, ...]] = [("ASKING",)] if asking else []
+        replies = await _converse(client.connection_pool, [*prefix, *commands], seconds)
+        if any(map(_lacks_function, replies)):
+            await client.execute_command("FUNCTION", "LOAD", "REPLACE", library_code())
+            replies = await _converse(client.connection_pool, [*prefix, *commands], seconds)
+        return replies[len(prefix) :]
 
     async def load_functions(self) -> None:
         """Load the library where it is missing or differs from this version's."""

@@ -15,6 +15,8 @@ import redis.asyncio as redis
 from redis import exceptions
 from redis.crc import key_slot
 
+from laurels.valkey.connections import Losses, Pool
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
@@ -22,8 +24,10 @@ if TYPE_CHECKING:
 
 # How long a node may stay silent before the others are asked who has its slots.
 SILENT_SECONDS: Final = 5.0
-# How long one of them may take to answer that.
+# How many of them are asked at a time, how long these may take, and how long all of it may.
+ASKED_TOGETHER: Final = 3
 TOPOLOGY_SECONDS: Final = 1.0
+REFRESH_SECONDS: Final = 3.0
 # How long a call follows redirections, and how long it waits between two of them.
 REDIRECT_SECONDS: Final = 5.0
 PAUSE_SECONDS: Final = 0.02
@@ -66,21 +70,22 @@ class Cluster:
         """`options`: of a connection to the node that the URL names."""
         self._options = options
         self._connections = connections
+        self.losses = Losses()
         self._nodes: dict[tuple[str, int], Node] = {}
         self._slots: dict[int, Node] = {}
         self._first = self.node(options["host"], options.get("port", 6379))
         self.epoch = 0
-        self._reading = asyncio.Lock()
+        self._refreshing: asyncio.Task[None] | None = None
 
     def node(self, host: str, port: int) -> Node:
         if (host, port) not in self._nodes:
             options: Any = {**self._options, "host": host, "port": port}
-            client = redis.Redis.from_pool(redis.ConnectionPool(**options))
+            client = redis.Redis.from_pool(Pool(**options).watched(self.losses))
             self._nodes[host, port] = Node(host, port, client, self._connections)
         return self._nodes[host, port]
 
-    def _named_by(self, redirection: Any) -> Node:  # noqa: ANN401  # redis-py types its errors only in part
-        return self.node(redirection.host, redirection.port)
+    def _named_by(self, redirection: Any, told_by: Node) -> Node:  # noqa: ANN401  # redis-py types its errors only in part
+        return self.node(_host(redirection.host, told_by), redirection.port)
 
     async def primaries(self) -> list[Node]:
         await self._begin()
@@ -109,15 +114,17 @@ class Cluster:
         ends = asyncio.get_running_loop().time() + REDIRECT_SECONDS
         importing: Node | None = None
         while True:
-            epoch, node = self.epoch, importing or await self.owner(key)
+            epoch, node = self.epoch, importing
             try:
+                node = node or await self.owner(key)
                 async with asyncio.timeout(seconds), node.turns:
                     return await converse(node, importing is not None)
             except exceptions.MovedError as moved:
-                self._slots[moved.slot_id] = self._named_by(moved)
+                self._slots[moved.slot_id] = self._named_by(moved, node or self._first)
+                self.losses.count += 1
                 importing, refused = None, moved
             except exceptions.AskError as ask:
-                importing, refused = self._named_by(ask), ask
+                importing, refused = self._named_by(ask, node or self._first), ask
             except exceptions.TryAgainError as error:
                 refused = error
             except _NOT_NOW as error:
@@ -131,18 +138,34 @@ class Cluster:
             await asyncio.sleep(0 if isinstance(refused, exceptions.AskError) else PAUSE_SECONDS)
 
     async def refresh(self, epoch: int, doubted: Node | None = None) -> None:
-        """Reads the slots again, unless that was done since `epoch`; the doubted node is asked last."""
-        async with self._reading:
-            if self.epoch != epoch:
-                return
-            others = [node for node in self._nodes.values() if node is not doubted]
-            random.shuffle(others)
-            for node in (*others, doubted) if doubted else others:
-                with suppress(exceptions.RedisError, OSError):
-                    async with asyncio.timeout(TOPOLOGY_SECONDS):
-                        listed = await node.client.execute_command("CLUSTER", "SLOTS")
-                    if await self._learn(listed, node):
-                        return
+        """Reads the slots again, unless that was done since `epoch`. All who ask meanwhile wait for the same
+        reading, which ends within `REFRESH_SECONDS`.
+        """
+        if self.epoch != epoch:
+            return
+        if self._refreshing is None or self._refreshing.done():
+            self._refreshing = asyncio.create_task(self._read_slots(doubted))
+        await asyncio.shield(self._refreshing)
+
+    async def _read_slots(self, doubted: Node | None) -> None:
+        """From the first that answers; the doubted node is asked last."""
+        nodes = list(self._nodes.values())
+        random.shuffle(nodes)
+        nodes.sort(key=lambda node: node is doubted)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(REFRESH_SECONDS):
+                for first in range(0, len(nodes), ASKED_TOGETHER):
+                    asked = [
+                        asyncio.create_task(_slots_of(node)) for node in nodes[first : first + ASKED_TOGETHER]
+                    ]
+                    try:
+                        for answered in asyncio.as_completed(asked):
+                            told_by, listed = await answered
+                            if await self._learn(listed, told_by):
+                                return
+                    finally:
+                        for task in asked:
+                            task.cancel()
 
     async def _begin(self) -> None:
         if not self._slots:
@@ -156,13 +179,14 @@ class Cluster:
         known = {told_by, self._first}
         for first, last, *shard in listed:
             primary, *replicas = [
-                self.node(_text(host) or told_by.host, int(port)) for host, port, *_ in shard
+                self.node(_host(_text(host), told_by), int(port)) for host, port, *_ in shard
             ]
             known |= {primary, *replicas}
             slots |= dict.fromkeys(range(int(first), int(last) + 1), primary)
         if not slots:
             return False
         self._slots, self.epoch = slots, self.epoch + 1
+        self.losses.count += 1
         for address, node in list(self._nodes.items()):
             if node not in known:
                 del self._nodes[address]
@@ -170,9 +194,24 @@ class Cluster:
         return True
 
     async def close(self) -> None:
+        if self._refreshing:
+            self._refreshing.cancel()
         for node in self._nodes.values():
             await node.client.aclose()
 
 
 def _text(host: bytes | str | None) -> str:
     return host.decode() if isinstance(host, bytes) else host or ""
+
+
+def _host(named: str, told_by: Node) -> str:
+    """Where a node does not know the address of another, it is its own."""
+    return told_by.host if named in {"", "?"} else named
+
+
+async def _slots_of(node: Node) -> tuple[Node, list[Any]]:
+    """What the node tells; nothing, if it does not."""
+    with suppress(exceptions.RedisError, OSError):
+        async with asyncio.timeout(TOPOLOGY_SECONDS):
+            return node, await node.client.execute_command("CLUSTER", "SLOTS")
+    return node, []
