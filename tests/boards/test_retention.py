@@ -5,18 +5,20 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from valkey_servers import running_valkey
 
 from laurels.boards.keys import BoardRef
 from laurels.boards.submission import Submission
 from laurels.errors import Conflict, InvalidInput, NotFound
 from laurels.moments import moment_of
+from laurels.sync import Laurels
 from laurels.valkey.discards import MANY_ENTRIES, REGISTRY
 
 if TYPE_CHECKING:
     from raw_valkey import RawValkey
 
     from laurels.clock import FixedClock
-    from laurels.sync import Laurels
+    from laurels.embedded import Endpoints
 
 NewBoard = Callable[..., str]
 on_node = pytest.mark.parametrize("engine", ["node"], indirect=True)
@@ -716,3 +718,20 @@ class TestEdits:
         again = engine.define(board, {"windows": [{"period": "daily", "keep": 3}]})
         assert (first.version, first.created) == (again.version, False)
         assert engine.page(board, limit=1) == page
+
+
+def test_a_window_that_valkey_lost_from_its_list_is_listed_again(endpoints: Endpoints):
+    with (
+        running_valkey() as server,
+        Laurels(valkey_url=server.url, postgres_url=endpoints.postgres_url, jobs=False) as engine,
+    ):
+        engine.define("lost/list", {"windows": [{"period": "daily"}]})
+        engine.submit("lost/list", "ada", 1)
+        # As where the machine fails: the last that was written is gone, and so are all connections.
+        server.client.delete("lb:{lost/list}:windows")
+        server.client.execute_command("CLIENT", "KILL", "TYPE", "normal")
+        for score in (2, 3):
+            engine.submit("lost/list", "ada", score)
+        assert server.client.zcard("lb:{lost/list}:windows") == 1
+        assert engine.remove("lost/list", "ada")
+        engine.drop("lost/list")

@@ -43,6 +43,7 @@ class Catalog:
         self._boards: dict[BoardRef, Board] = {}
         self._loading: dict[BoardRef, asyncio.Task[Board]] = {}
         self._registered: dict[Board, set[tuple[int, str, str]]] = {}
+        self._losses = valkey.losses
         self._with_metadata: set[Board] = set()
 
     async def board(self, ref: BoardRef) -> Board:
@@ -131,6 +132,9 @@ class Catalog:
 
         Raises `DefinitionChanged`; and `KeyTaken` where a template names a key that another program has.
         """
+        if self._losses != self._valkey.losses:  # it may not know of them any more
+            self._losses = self._valkey.losses
+            self._registered.clear()
         registered = self._registered.setdefault(board, set())
         if len(registered) > MOST_REMEMBERED:
             registered.clear()

@@ -50,6 +50,7 @@ class Rolling:
         self._catalog = catalog
         self._clock = clock
         self._complete: set[_Work] = set()
+        self._losses = valkey.losses
         self._under_way: dict[_Work, asyncio.Task[None]] = {}
 
     async def ensure(self, board: Board, pane: Pane, slot: Slot) -> None:
@@ -62,7 +63,7 @@ class Rolling:
             for pane in board.panes(zone):
                 if pane.how == "fold":
                     tomorrow = pane.calendar.following(pane.calendar.at(now))
-                    if tomorrow and _work(board, pane, tomorrow) not in self._complete:
+                    if tomorrow and not self._is_complete(_work(board, pane, tomorrow)):
                         self._completion(board, pane, tomorrow).add_done_callback(_log_failure)
 
     async def turn_over(self, board: Board, now: Moment) -> int:
@@ -84,6 +85,13 @@ class Rolling:
         """Its windows are to be looked at again: their days changed otherwise than by submissions."""
         self._complete = {work for work in self._complete if work[0] is not board}
 
+    def _is_complete(self, work: _Work) -> bool:
+        """As far as this process knows; Valkey may have lost what it did."""
+        if self._losses != self._valkey.losses:
+            self._losses = self._valkey.losses
+            self._complete.clear()
+        return work in self._complete
+
     async def close(self) -> None:
         for task in self._under_way.values():
             task.cancel()
@@ -91,7 +99,7 @@ class Rolling:
 
     def _completion(self, board: Board, pane: Pane, slot: Slot) -> asyncio.Future[None]:
         work = _work(board, pane, slot)
-        if work in self._complete:
+        if self._is_complete(work):
             done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             done.set_result(None)
             return done
