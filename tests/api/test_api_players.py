@@ -345,5 +345,6 @@ async def test_the_audience_is_a_setting(board: str, project: str, secret: str, 
 async def test_a_key_that_looks_like_a_token_is_still_a_key(
     client: AsyncClient, board: str, project: str, make_key: MakeKey, laurels: Laurels
 ):
-    await laurels.keys.ensure("a.b.c", project, ["read"], f"dotted-{project}")
-    assert (await client.get(board, headers=bearer("a.b.c"))).status_code == 200
+    dotted = f"dotted.{project}.key"
+    await laurels.keys.ensure(dotted, project, ["read"], f"dotted-{project}")
+    assert (await client.get(board, headers=bearer(dotted))).status_code == 200
