@@ -224,13 +224,13 @@ async def requests(laurels: Laurels) -> None:
     headers = {"Authorization": f"Bearer {secret}"}
     async with httpx.AsyncClient(transport=transport, base_url="http://x", headers=headers) as client:
         for name in ("closed", "fed"):
-            body = b'{"member":"ada","score":5}'
+            target, body = f"/v1/projects/all/boards/{name}/scores", b'{"member":"ada","score":5}'
             sent = {
                 "Content-Type": "application/json",
                 "Idempotency-Key": "once",
-                **signed(of_players or "", body, at=NOON),
+                **signed(of_players or "", target, body, at=NOON, key="once"),
             }
-            answer = await client.post(f"/v1/projects/all/boards/{name}/scores", content=body, headers=sent)
+            answer = await client.post(target, content=body, headers=sent)
             assert answer.status_code == 200, answer.text
         for code in "dwma":
             answer = await client.post(f"/leaders/game/highscore/{code}/ada", json={"value": 5})

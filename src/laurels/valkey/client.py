@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from importlib import resources
 from typing import TYPE_CHECKING, Any, cast
 
@@ -15,14 +15,13 @@ from redis.asyncio.connection import parse_url
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-from laurels.errors import KeyTaken, OutcomeUnknown, StartupError, Unavailable
-from laurels.logs import get_logger
-from laurels.outcomes import Outcome, of_valkey
+from laurels.errors import OutcomeUnknown, StartupError
 from laurels.valkey.cluster import SILENT_SECONDS, UNANSWERED, Cluster, key_of
 from laurels.valkey.connections import Losses, Pool
+from laurels.valkey.refusals import log_wrong_type, taken_key, translated
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+    from collections.abc import AsyncGenerator, Callable, Sequence
 
     from laurels.valkey.cluster import Node
     from laurels.valkey.messages import Durability
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 Value = str | bytes | int | float
 Reply = Any  # what Valkey answers: nested lists of bytes and integers, given a shape by `functions`
 
-log = get_logger("laurels.valkey")
 
 LIBRARY = "laurels"
 # In this order: a file uses what stands in those before it.
@@ -65,7 +63,6 @@ _OPTIONS: dict[str, Any] = {
     "retry": Retry(NoBackoff(), 0),
 }
 _WAITS = ("WAITAOF", "WAIT")
-_FUNCTION_CALLS = ("FCALL", "FCALL_RO")
 # What a function says of a key of another program: the key's place, and what it is (lua/layouts.lua).
 _TAKEN = re.compile(r"TAKEN (\d+) (\w+)")
 _REDIRECTED = (
@@ -80,51 +77,6 @@ def library_code() -> str:
     """The function library as it is loaded. It says `redis.call`: only Valkey has `server.call` as well."""
     folder = resources.files("laurels.valkey") / "lua"
     return f"#!lua name={LIBRARY}\n" + "\n".join((folder / name).read_text() for name in _FILES)
-
-
-@contextmanager
-def _translated(*, writing: bool, words: Sequence[Value] = ()) -> Generator[None]:
-    """What the failures in this block mean to a caller: see `laurels.outcomes`. `words`: of the command."""
-    try:
-        yield
-    except (exceptions.ResponseError, *UNANSWERED) as error:
-        reply = _error_reply(error)
-        if reply is None and writing:
-            raise OutcomeUnknown(
-                f"Valkey stopped answering, so it may or may not have counted ({error})"
-            ) from error
-        if reply is None:
-            raise Unavailable(f"Valkey does not answer: {error}") from error
-        _log_wrong_type(reply, words)
-        meaning = of_valkey(reply, writing=writing)
-        if meaning.outcome is Outcome.DEFECT:
-            raise
-        kind = OutcomeUnknown if writing and meaning.outcome is Outcome.UNKNOWN else Unavailable
-        raise kind(f"Valkey refuses: {meaning.advice} ({reply})") from error
-
-
-def _log_wrong_type(reply: str, words: Sequence[Value]) -> None:
-    """Callers are not told the keys of a deployment; its operators need them."""
-    if reply.startswith("WRONGTYPE") and words:
-        is_function = words[0] in _FUNCTION_CALLS
-        keys = words[3 : 3 + int(words[2])] if is_function else words[1:2]
-        log.error("a key holds a value of another type", command=words[0], keys=list(map(str, keys)))
-
-
-def taken_key(key: str, holds: str) -> KeyTaken:
-    """The error to raise. Callers are not told the key."""
-    log.warning("another program has a key of a window", key=key, holds=holds)
-    return KeyTaken.by(key, holds)
-
-
-def _error_reply(error: Exception) -> str | None:
-    """The reply as it came, where it is one: redis-py cuts off the first word of those it has a class for."""
-    code: str | None = getattr(error, "status_code", None)
-    if code:
-        return f"{code} {error}"
-    if isinstance(error, exceptions.AuthenticationError):
-        return f"WRONGPASS {error}"
-    return str(error) if isinstance(error, exceptions.ResponseError) else None
 
 
 def _fields(answer: dict[bytes, bytes] | list[bytes]) -> dict[bytes, bytes]:
@@ -211,7 +163,7 @@ class Valkey:
         """A command that reads, or whose repetition changes nothing. `wait`: for how many seconds it may
         block.
         """
-        with _translated(writing=False, words=words):
+        with translated(writing=False, words=words):
             if self._cluster is None:
                 async with asyncio.timeout(ANSWER_SECONDS + wait), self._turns:
                     try:
@@ -236,12 +188,12 @@ class Valkey:
         """
         if not commands:
             return []
-        with _translated(writing=False):
+        with translated(writing=False):
             cluster = self._cluster
             replies = await (self._scatter(cluster, commands) if cluster else self._exchange(commands))
             for words, reply in zip(commands, replies, strict=True):
                 if isinstance(reply, Exception):
-                    _log_wrong_type(str(reply), words)
+                    log_wrong_type(str(reply), words)
                     raise reply
             return replies
 
@@ -265,7 +217,7 @@ class Valkey:
 
     async def read(self, function: str, keys: Sequence[str], args: Sequence[Value]) -> Reply:
         words = ("FCALL_RO", function, len(keys), *keys, *args)
-        with _translated(writing=False, words=words):
+        with translated(writing=False, words=words):
             return await self._call(words)
 
     async def write(
@@ -277,7 +229,7 @@ class Valkey:
     ) -> Reply:
         """Raises `OutcomeUnknown` also when it was written, but not as durably as was asked for."""
         words = ("FCALL", function, len(keys), *keys, *args)
-        with _translated(writing=True, words=words):
+        with translated(writing=True, words=words):
             return await self._call(words, durability)
 
     async def _call(self, words: tuple[Value, ...], durability: Durability = "fast") -> Reply:
@@ -382,7 +334,7 @@ class Valkey:
 
     async def _ask(self, node: Any, *words: Value) -> Reply:  # noqa: ANN401  # as above
         """One primary, whatever keys it has."""
-        with _translated(writing=False):
+        with translated(writing=False):
             return await self._ask_in_time(node, *words)
 
     async def _ask_in_time(self, node: Any, *words: Value) -> Reply:  # noqa: ANN401  # as above
@@ -395,7 +347,7 @@ class Valkey:
             raise
 
     async def _primaries(self) -> list[Any]:
-        with _translated(writing=False):
+        with translated(writing=False):
             return (
                 [node.client for node in await self._cluster.primaries()] if self._cluster else [self._client]
             )
@@ -404,7 +356,7 @@ class Valkey:
         """What each primary answers; a refusal is an answer too."""
         replies: list[Reply] = []
         for node in await self._primaries():
-            with _translated(writing=False):
+            with translated(writing=False):
                 try:
                     replies.append(await self._ask_in_time(node, *words))
                 except exceptions.ResponseError as error:
@@ -421,12 +373,12 @@ class Valkey:
         client = (await self._cluster.owner(None)).client if self._cluster else self._client
         pubsub = client.pubsub()
         try:
-            with _translated(writing=False):
+            with translated(writing=False):
                 async with asyncio.timeout(SILENCE_SECONDS):
                     await pubsub.subscribe(channel)
             is_asked = False
             while True:
-                with _translated(writing=False):
+                with translated(writing=False):
                     message = await pubsub.get_message(timeout=SILENCE_SECONDS)
                     if message is None and is_asked:
                         raise exceptions.ConnectionError("no answer on the channel")

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from laurels.valkey.client import taken_key
 from laurels.valkey.messages import (
     Claimed,
     Counted,
@@ -31,6 +30,7 @@ from laurels.valkey.messages import (
     SubmitHeader,
     SubmitReply,
 )
+from laurels.valkey.refusals import taken_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
