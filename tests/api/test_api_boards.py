@@ -29,6 +29,7 @@ DEFAULTS: dict[str, Any] = {
     "player_writes": False,
     "shards": 1,
     "keys": None,
+    "adopt": False,
     "rating": None,
 }
 MOMENT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"

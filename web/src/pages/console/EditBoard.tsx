@@ -259,6 +259,9 @@ function BoardForm({ session, at: given, begin, isNew = false }: FormProps) {
             wrong={wrongWithin(errors, "keys")}
             hint="Names of your own in Valkey: window = template, one a line; of a group window:dimension. A template names {project} {board} {slot} {yyyymmdd} {yyyyww} {yyyymm} {group.NAME}."
           />
+          <Tick label="adopt" isOn={draft.adopt} wrong={wrongAt(errors, "adopt")} onChange={(adopt) => change({ adopt })}>
+            Take over sorted sets that another program has under these names. Dropping the board leaves them.
+          </Tick>
           <Pair>
             <Select
               label="Rating"

@@ -25,6 +25,7 @@ const FULL: Definition = {
   limits: { min: 0, max: 1e6, max_change: 2.5 },
   shards: 4,
   keys: { daily: "lb:{board}:{slot}", "daily:campus": "lb:{board}:{slot}:{group.campus}" },
+  adopt: true,
 };
 
 describe("a definition in a form", () => {

@@ -45,6 +45,7 @@ export interface Draft {
   shards: string;
   /** `window = template`, one a line. */
   keys: string;
+  adopt: boolean;
   /** The system, or empty. */
   rating: string;
   /** Its constants: `name = value`, one a line. */
@@ -109,6 +110,7 @@ export function draftOf(definition: Definition): Draft {
     max_change: text(definition.limits?.max_change),
     shards: text(definition.shards ?? 1),
     keys: pairsText(definition.keys ?? {}),
+    adopt: definition.adopt ?? false,
     rating: system,
     constants: pairsText(constants),
   };
@@ -189,6 +191,7 @@ export function definitionOf(draft: Draft): { definition: Definition; errors: Fi
   set("shards", number(draft.shards), draft.shards.trim() === "1");
   const keys = pairs("keys", draft.keys);
   set("keys", Object.fromEntries(keys), !keys.length);
+  set("adopt", true, !draft.adopt);
   if (draft.rating) {
     const constants = pairs("rating", draft.constants).map(([name, value]) => [name, value === "true" ? true : value === "false" ? false : number(value)]);
     made["rating"] = { system: draft.rating, ...Object.fromEntries(constants) };
