@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import pty
+import re
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from cli_processes import Ran, environment, run
+from cli_processes import COMMAND, DEADLINE, Ran, environment, run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -82,8 +85,37 @@ def test_parquet_without_pyarrow_is_refused_in_one_line(served: Served, board: s
 
 def test_a_member_is_erased(served: Served, board: str):
     project, name = board.split("/")
-    erased = run("erase", project, "ada", "--board", name, "--json", data_dir=served.data_dir)
+    erased = run("erase", project, "ada", "--board", name, "--yes", "--json", data_dir=served.data_dir)
     assert (erased.document["boards"], erased.document["windows"]) == (1, 1)
     assert [entry["member"] for entry in entries(served, board)] == ["bob", "eve"]
-    again = run("erase", project, "ada", "--board", name, "--json", data_dir=served.data_dir)
+    again = run("erase", project, "ada", "--board", name, "--yes", "--json", data_dir=served.data_dir)
     assert again.document == {"boards": 0, "windows": 0, "rows": 0}
+
+
+def test_erasing_without_a_terminal_takes_yes(served: Served, board: str):
+    project, name = board.split("/")
+    complaint = run("erase", project, "ada", "--board", name, data_dir=served.data_dir).complaint
+    assert complaint == (
+        f"Erasing ada from {board} cannot be undone, and there is no terminal to ask at: add --yes to do it"
+    )
+    assert len(entries(served, board)) == 3
+
+
+@pytest.mark.parametrize(("typed", "code"), [("ada", 0), ("eve", 1), ("", 1)])
+def test_erasing_at_a_terminal_waits_for_the_members_name(served: Served, board: str, typed: str, code: int):
+    project, name = board.split("/")
+    words = ["erase", project, "ada", "--board", name, "--data-dir", str(served.data_dir)]
+    terminal, inside = pty.openpty()
+    with subprocess.Popen(
+        [*COMMAND, *words], stdin=inside, stdout=subprocess.PIPE, stderr=inside, env=environment(), cwd="/"
+    ) as process:
+        os.close(inside)
+        os.write(terminal, f"{typed}\n".encode())
+        assert process.wait(DEADLINE) == code
+    shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", os.read(terminal, 10_000).decode())
+    os.close(terminal)
+    assert f"Erasing ada from {board} cannot be undone." in shown
+    assert "Type ada to go on" in shown
+    assert ("that is not ada: nothing was changed" in shown) == bool(code)
+    left = [entry["member"] for entry in entries(served, board)]
+    assert left == (["bob", "eve"] if code == 0 else ["bob", "ada", "eve"])

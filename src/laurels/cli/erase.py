@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from laurels.cli.confirmation import require_typed
 from laurels.cli.options import DataDir, Json, Member
-from laurels.cli.output import grouped
+from laurels.cli.output import grouped, printable
 from laurels.cli.session import Session
 
 if TYPE_CHECKING:
@@ -13,15 +14,18 @@ if TYPE_CHECKING:
     from laurels.laurels import Laurels
 
 
-def erase(
+def erase(  # noqa: PLR0913  # a parameter is an option
     project: Annotated[str, typer.Argument(metavar="PROJECT", show_default=False)],
     member: Member,
     *,
     board: Annotated[str | None, typer.Option(metavar="BOARD", help="Only in this board.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask; for programs.")] = False,
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
-    """Erase a member everywhere, for good."""
+    """Erase a member everywhere, for good. Asks for the member's name first."""
+    where = f"{project}/{board}" if board else f"every board of {project}"
+    require_typed(f"Erasing {printable(member)} from {where}", member, yes=yes)
     session = Session(data_dir, as_json=json)
 
     async def work(laurels: "Laurels") -> "Erased":
