@@ -317,7 +317,7 @@ async def expiry(here: Ground) -> None:
 
 async def drop(here: Ground, board: str) -> None:
     async def dropped() -> None:
-        await here.laurels.drop(board)
+        await here.laurels.drop(board, allow_drop="all")
         await here.laurels.upkeep.empty_discarded()
 
     await beside_others(here, dropped())

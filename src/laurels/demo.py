@@ -142,6 +142,6 @@ def _handles(chance: random.Random) -> Iterator[str]:
 
 async def _drop(laurels: Laurels) -> None:
     try:
-        await laurels.drop(BOARD)
+        await laurels.drop(BOARD, allow_drop="all")
     except NotFound:
         return

@@ -10,6 +10,7 @@ LaurelsError
 ├── NotFound                404   a project, board, window or member that is not there
 │   └── WindowGone          404   the window is past its keep; an archive may have it
 ├── Conflict                409   the change contradicts what the board already holds
+│   ├── DropNotAllowed      409   the change would drop entries or snapshots; ``drops`` says which
 │   ├── InFlight            409   a request with the same Idempotency-Key is under way
 │   └── KeyTaken            409   another program has a key of the window in Valkey
 ├── RateLimited             429   too many requests; ``retry_after`` says when to go on
@@ -34,6 +35,18 @@ class FieldError:
 
     field: str
     detail: str
+
+
+@dataclass(frozen=True)
+class Drop:
+    """What a change would take away of one window."""
+
+    window: str
+    """Its name, as `period=` asks for it; `ratings` for the ratings of players."""
+    entries: int
+    """Members in all slots and groups that would go; a member of two slots counts twice."""
+    snapshots: int
+    """Archived tables that reads of the window would no longer find."""
 
 
 class LaurelsError(Exception):
@@ -102,6 +115,15 @@ class Conflict(LaurelsError):
     status = 409
     kind = "conflict"
     title = "The change contradicts what the board holds"
+
+
+class DropNotAllowed(Conflict):
+    kind = "drop-not-allowed"
+    title = "The change would drop what the board holds"
+
+    def __init__(self, detail: str, drops: tuple[Drop, ...] = ()) -> None:
+        super().__init__(detail)
+        self.drops = drops
 
 
 class InFlight(Conflict):

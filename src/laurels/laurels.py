@@ -17,6 +17,7 @@ from laurels.archive.project_secrets import SecretStore
 from laurels.archive.recount import JournalOfWindows
 from laurels.archive.snapshots import SnapshotStore
 from laurels.boards.catalog import Catalog
+from laurels.boards.consent import parse_consent
 from laurels.boards.define import Definer
 from laurels.boards.definition import BoardDefinition, parse_definition
 from laurels.boards.drops import Drops
@@ -24,6 +25,7 @@ from laurels.boards.existing import ExistingKeys
 from laurels.boards.feeds import Feeds
 from laurels.boards.keys import BoardRef
 from laurels.boards.live import Live, View
+from laurels.boards.losses import Losses
 from laurels.boards.metadata import Metadata, SettingMetadata
 from laurels.boards.once import Once
 from laurels.boards.ranks import Reader, Stretch, Where
@@ -167,7 +169,7 @@ class Laurels(Keeping, SettingMetadata):
     ...         for member, seconds in [("ada", 61.5), ("bob", 59.25), ("eve", 61.5)]:
     ...             await laurels.submit("examples/async", member, seconds)
     ...         page = await laurels.page("examples/async")
-    ...         await laurels.drop("examples/async")
+    ...         await laurels.drop("examples/async", allow_drop="all")
     ...         return [(entry.rank, entry.member) for entry in page.entries]
     >>> asyncio.run(play())
     [(1, 'bob'), (2, 'ada'), (3, 'eve')]
@@ -227,17 +229,18 @@ class Laurels(Keeping, SettingMetadata):
         self.drops = Drops(
             self.valkey, self._catalog, self.store, self._retention, self.drain, self.settings.durability
         )
+        kept = SnapshotStore(self.archive)
         self._definer = Definer(
             self._catalog,
             self.store,
             self.drops,
+            Losses(self._retention, kept, self.clock),
             ExistingKeys(self.valkey, self._catalog, self._retention, self.clock),
-            cluster=self.valkey.is_cluster,
         )
         self._submitter = Submitter(self.valkey, self._catalog, self._rolling, self.feeds, self.clock)
         self._matches = Matches(self.valkey, self._catalog, self._rolling, self.clock)
         self.once = Once(self.valkey, self._catalog)
-        kept, journal = SnapshotStore(self.archive), JournalOfWindows(self.archive)
+        journal = JournalOfWindows(self.archive)
         self._past = Past(self._catalog, self.store, kept, Recount(journal), self.clock)
         self._trail = trail.Trail(self.valkey, self._retention, self._rolling, self._past, journal)
         self._reader = Reader(self.valkey, self._catalog, self._rolling, self.clock, self._past)
@@ -300,14 +303,19 @@ class Laurels(Keeping, SettingMetadata):
         board: str,
         definition: BoardDefinition | Mapping[str, Any] | None = None,
         *,
+        allow_drop: str | Iterable[str] = (),
         only_new: bool = False,
     ) -> StoredBoard:
-        """Creates the board, or changes it unless `only_new`; a mapping is read as the JSON of the API."""
+        """Creates the board, or changes it unless `only_new`; a mapping is read as the JSON of the API.
+        `allow_drop` names the windows that may lose entries (`"weekly,monthly"`), else `DropNotAllowed`.
+        """
         ref = BoardRef.parse(board)
         if not isinstance(definition, BoardDefinition):
             definition = parse_definition(dict(definition or {}))
         check_available(definition.rating)
-        return await self._definer.define(ref, definition, only_new=only_new)
+        return await self._definer.define(
+            ref, definition, only_new=only_new, allow_drop=parse_consent(allow_drop)
+        )
 
     async def preview(self, board: str, definition: BoardDefinition | Mapping[str, Any]) -> Preview:
         """What `define` would make of it: windows and keys, and whether it may; nothing is changed."""
@@ -329,9 +337,9 @@ class Laurels(Keeping, SettingMetadata):
         """The definition in force, though another process may have changed it a moment ago."""
         return (await self._catalog.in_force(BoardRef.parse(board))).definition
 
-    async def drop(self, board: str) -> None:
-        """Drops the board with everything that it holds."""
-        await self._definer.drop(BoardRef.parse(board))
+    async def drop(self, board: str, *, allow_drop: str | Iterable[str] = ()) -> None:
+        """Drops the board. Raises `DropNotAllowed` if it holds entries, unless `allow_drop` is `"all"`."""
+        await self._definer.drop(BoardRef.parse(board), allow_drop=parse_consent(allow_drop))
 
     async def submit(
         self,

@@ -54,11 +54,11 @@ Metadata can be set without a score, in every window and group of the member or 
 >>> laurels.standing("examples/sync", "ada", group="country=GB").metadata
 {'level': 8}
 
-Members leave without a trace, and so do boards.
+Members leave without a trace, and so do boards; what would drop entries must be allowed.
 
 >>> laurels.remove("examples/sync", "eve")
 True
->>> laurels.drop("examples/sync")
+>>> laurels.drop("examples/sync", allow_drop="all")
 >>> laurels.close()
 """
 

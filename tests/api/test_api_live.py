@@ -309,7 +309,7 @@ async def test_a_board_that_is_dropped_is_at_its_end(
 ):
     async with listening(listener, board) as stream:
         await stream.event("snapshot")
-        assert (await client.delete(board)).status_code == 204
+        assert (await client.delete(board, params={"allow_drop": "all"})).status_code == 204
         end = await stream.event("end")
         assert (end.data["status"], end.data["type"]) == (404, "/problems/not-found")
         with pytest.raises(EOFError):

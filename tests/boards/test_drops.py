@@ -154,14 +154,14 @@ def test_a_drop_cut_off_at_any_step_is_finished_by_the_job(
     engine: Laurels, cut_engine: Laurels, proxy: ValkeyProxy, fill: Callable[[], str], raw: RawValkey
 ):
     first = fill()
-    steps = steps_of(proxy, lambda: cut_engine.drop(first))
+    steps = steps_of(proxy, lambda: cut_engine.drop(first, allow_drop="all"))
     assert left(raw, first) == []
     assert steps > 10
     (job,) = (job for job in AGENDA if job.name == "drops")
     for step in range(steps):
         board = fill()
         proxy.allow(step)
-        cut_engine.drop(board)
+        cut_engine.drop(board, allow_drop="all")
         assert is_pending(engine, board)
         engine.run(_run(job, engine))
         assert not is_pending(engine, board)
@@ -172,16 +172,16 @@ def test_a_board_made_again_after_a_drop_cut_off_at_any_step_begins_empty(
     engine: Laurels, cut_engine: Laurels, proxy: ValkeyProxy, fill: Callable[[], str], raw: RawValkey
 ):
     first = fill()
-    for step in range(0, steps_of(proxy, lambda: cut_engine.drop(first)), 2):
+    for step in range(0, steps_of(proxy, lambda: cut_engine.drop(first, allow_drop="all")), 2):
         board = fill()
         proxy.allow(step)
-        cut_engine.drop(board)
+        cut_engine.drop(board, allow_drop="all")
         engine.define(board, DEFINITION)
         assert [raw.client.type(key) for key in left(raw, board)] == [b"hash"] * 2, "but for versions"
         assert engine.submit_many(board, MEMBERS[:7]).accepted == 7
         for period in ("daily", "rolling_7d", "all_time"):
             assert engine.page(board, period=period, group="country=BR").total == 7
-        engine.drop(board)
+        engine.drop(board, allow_drop="all")
 
 
 def test_a_process_that_knows_the_dropped_board_cannot_write_to_it(
@@ -191,7 +191,7 @@ def test_a_process_that_knows_the_dropped_board_cannot_write_to_it(
     stale = engine.run(engine.engine.store.get(*board.split("/")))
     assert stale
     proxy.allow(0)
-    cut_engine.drop(board)
+    cut_engine.drop(board, allow_drop="all")
     finish(engine)
     with pytest.raises(NotFound):
         engine.submit(board, "late", 1)
@@ -207,7 +207,7 @@ def test_a_worker_that_is_late_takes_nothing_from_the_next_board(
 ):
     board = fill()
     proxy.allow(0)
-    cut_engine.drop(board)
+    cut_engine.drop(board, allow_drop="all")
     late = engine.run(engine.engine.store.retired(*board.split("/")))
     engine.define(board, DEFINITION)
     engine.submit_many(board, MEMBERS[:7])
@@ -249,7 +249,33 @@ def test_a_change_of_shards_cut_off_at_any_step_leaves_a_board_that_works(
         new = [Submission(f"new{number}", number) for number in range(7)]
         assert engine.submit_many(board, new).accepted == 7
         assert engine.page(board).total == 7
-        engine.drop(board)
+        engine.drop(board, allow_drop="all")
+
+
+def test_a_change_for_which_the_board_is_held_cut_off_at_any_step_leaves_a_board_that_works(
+    engine: Laurels, cut_engine: Laurels, proxy: ValkeyProxy, fill: Callable[[], str]
+):
+    def emptied() -> str:
+        board = fill()
+        for each in MEMBERS:
+            engine.remove(board, each.member)
+        proxy.allow(None)
+        cut_engine.page(board)
+        return board
+
+    wanted = {**DEFINITION, "windows": [{"period": "daily"}], "score": "int64"}
+    first = emptied()
+    for step in range(0, steps_of(proxy, lambda: cut_engine.define(first, wanted)), 3):
+        board = emptied()
+        proxy.allow(step)
+        with suppress(Unavailable):
+            cut_engine.define(board, wanted)
+        finish(engine)
+        engine.submit_many(board, MEMBERS)  # with ids that were seen before: they count once
+        new = [Submission(f"new{number}", number) for number in range(7)]
+        assert engine.submit_many(board, new).accepted == 7
+        assert engine.page(board).total == 7
+        engine.drop(board, allow_drop="all")
 
 
 def test_a_window_that_was_taken_out_comes_back_empty_wherever_that_was_cut_off(
@@ -257,19 +283,19 @@ def test_a_window_that_was_taken_out_comes_back_empty_wherever_that_was_cut_off(
 ):
     without = {**DEFINITION, "windows": [{"period": "daily"}]}
     both = {**DEFINITION, "windows": [{"period": "daily"}, {"period": "all_time"}]}
-    first = fill()
-    for step in range(0, steps_of(proxy, lambda: cut_engine.define(first, without)), 3):
+    first, gone = fill(), ["daily", "rolling_7d", "all_time"]
+    for step in range(0, steps_of(proxy, lambda: cut_engine.define(first, without, allow_drop=gone)), 3):
         board = fill()
         proxy.allow(None)
         cut_engine.page(board)
         proxy.allow(step)
         with suppress(Unavailable):
-            cut_engine.define(board, without)
-        engine.define(board, without)
+            cut_engine.define(board, without, allow_drop=gone)
+        engine.define(board, without, allow_drop=gone)
         engine.define(board, both)
         assert engine.page(board).total == len(MEMBERS)
         assert engine.page(board, period="all_time").total == 0
-        engine.drop(board)
+        engine.drop(board, allow_drop="all")
 
 
 def test_keys_that_a_dropped_board_named_are_empty_for_the_next_that_names_them(
@@ -279,14 +305,14 @@ def test_keys_that_a_dropped_board_named_are_empty_for_the_next_that_names_them(
     engine.define("tests/named-one", named)
     engine.submit("tests/named-one", "ada", 1)
     proxy.allow(0)
-    cut_engine.drop("tests/named-one")
+    cut_engine.drop("tests/named-one", allow_drop="all")
     assert raw.client.exists("drops:named")
     engine.define("tests/named-two", named)
     assert engine.page("tests/named-two").total == 0
     engine.submit("tests/named-two", "bob", 1)
     finish(engine)
     assert [entry.member for entry in engine.page("tests/named-two").entries] == ["bob"]
-    engine.drop("tests/named-two")
+    engine.drop("tests/named-two", allow_drop="all")
 
 
 def test_a_drain_that_began_before_the_drop_archives_nothing_of_the_next_board(
@@ -295,7 +321,7 @@ def test_a_drain_that_began_before_the_drop_archives_nothing_of_the_next_board(
     board = fill()
     drain = engine.engine.drain
     streams = engine.run(drain.journals.of_board(BoardRef.parse(board)))
-    engine.drop(board)
+    engine.drop(board, allow_drop="all")
     engine.define(board, DEFINITION)
     engine.submit_many(board, MEMBERS)
     engine.run(drain.store.begin(streams))
@@ -305,7 +331,7 @@ def test_a_drain_that_began_before_the_drop_archives_nothing_of_the_next_board(
             return await drain.store.lease(connection, streams)
 
     assert engine.run(leased()) == {}
-    engine.drop(board)
+    engine.drop(board, allow_drop="all")
 
 
 async def _run(job: Job, engine: Laurels) -> str:

@@ -189,9 +189,9 @@ class TestDefining:
         total = new_board()
         game = new_board(feeds=[total])
         with pytest.raises(Conflict, match=game):
-            engine.drop(total)
+            engine.drop(total, allow_drop="all")
         assert engine.submit(game, "ada", 1).applied
         engine.define(game, {})
-        engine.drop(total)
+        engine.drop(total, allow_drop="all")
         with pytest.raises(NotFound):
             engine.page(total)

@@ -157,7 +157,7 @@ class TestGroups:
             page = engine.page(board, group=f"g={_escaped(g)},h={_escaped(h)}")
             assert [entry.member for entry in page.entries] == [f"m{number}"]
         assert all(key.startswith(f"lb:{{{board}}}:".encode()) for key in raw.keys(board))
-        engine.drop(board)
+        engine.drop(board, allow_drop="all")
         assert raw.keys(board) == []
 
     @pytest.mark.parametrize("value", ["x" * 257, "", "\ud800"])

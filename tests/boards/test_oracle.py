@@ -114,7 +114,7 @@ class Boards(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         if hasattr(self, "oracle"):
-            self.engine.drop(self.board)
+            self.engine.drop(self.board, allow_drop="all")
 
     def scores(self, data: st.DataObject, op: str) -> int | float:
         if self.oracle.definition.score == "int64":

@@ -63,7 +63,7 @@ def board(engine: Laurels) -> Generator[str]:
         board, [Submission(f"m{number}", number, groups={"country": "BR"}) for number in range(MEMBERS)]
     )
     yield board
-    engine.drop(board)
+    engine.drop(board, allow_drop="all")
 
 
 def test_a_member_can_be_removed(engine: Laurels, board: str, full: Callable[[], None]):
@@ -89,7 +89,7 @@ def test_a_board_can_be_dropped_and_its_memory_comes_back(
     engine.submit_many(board, [Submission(f"more{number}", number) for number in range(20_000)])
     full()
     before = server.client.info("memory")["used_memory"]
-    engine.drop(board)
+    engine.drop(board, allow_drop="all")
     engine.run(engine.engine.upkeep.empty_discarded())
     assert server.client.info("memory")["used_memory"] < before - 2_000_000
     engine.define(board)

@@ -318,7 +318,7 @@ class TestCursors:
         self, engine: Laurels, other_engine: Laurels, board: str
     ):
         cursor = self.cursor(engine, board)
-        other_engine.drop(board)
+        other_engine.drop(board, allow_drop="all")
         other_engine.define(
             board, {"windows": [{"period": "daily"}, {"period": "all_time"}], "groups": [["c"]]}
         )

@@ -144,7 +144,7 @@ class TestTimesToLive:
         for key in ("lb:daily_frame:2025-02-22", "lb:daily_frame:2025-02-22:country:BR"):
             assert 7.5 * DAY - 60 < raw.client.ttl(key) <= 7.5 * DAY
         assert raw.client.pttl("lb:alltime:xp") == -1
-        engine.drop(board)
+        engine.drop(board, allow_drop="all")
         assert raw.keys("daily_frame") == []
         assert raw.keys("lb:alltime:xp") == []
 
@@ -318,7 +318,7 @@ class TestSweep:
         definition = {"archive": {"journal": False}, "ties": "member"}
         board = new_board(**definition)
         engine.submit_many(board, [Submission(f"m{number}", number) for number in range(MANY_ENTRIES + 1)])
-        engine.drop(board)
+        engine.drop(board, allow_drop="all")
         assert all(b"|gone:" in key for key in raw.keys(board))
         engine.define(board, definition)
         assert scores(engine, board) == {}
@@ -379,7 +379,7 @@ class TestWindows:
         engine.define(board, {**_definition(engine, board), "lateness": "PT2H"})
         assert engine.remove(board, "ada-lovelace")
         assert raw.holding(board, b"ada-lovelace") == []
-        engine.drop(board)
+        engine.drop(board, allow_drop="all")
         assert raw.keys(board) == []
 
 
@@ -481,7 +481,7 @@ class TestDropping:
             engine.page(board, period="rolling_3d")
             clock.advance(timedelta(hours=23))
         assert len(raw.keys(board)) > 30
-        engine.drop(board)
+        engine.drop(board, allow_drop="all")
         # What was submitted in other days than the real ones has not expired here.
         assert [key for key in raw.keys(board) if b":ids:" not in key and b":calls:" not in key] == []
 
@@ -496,7 +496,7 @@ class TestDropping:
         clock.now = moment("2025-10-25T23:50:00Z")
         engine.submit(board, "ada", 2)
         clock.now = moment("2025-10-26T00:09:00Z")
-        engine.drop(board)
+        engine.drop(board, allow_drop="all")
         assert raw.keys(board) == []
 
     def test_what_is_made_again_under_the_name_is_empty(
@@ -505,7 +505,7 @@ class TestDropping:
         definition: dict[str, Any] = {"aggregate": "sum", "groups": [["c"]]}
         board = new_board(**definition)
         engine.submit(board, "ada", 5, groups={"c": "x"}, id="a", metadata={"n": 1})
-        other_engine.drop(board)
+        other_engine.drop(board, allow_drop="all")
         with pytest.raises(NotFound):
             engine.page(board)
         other_engine.define(board, definition)
@@ -516,7 +516,7 @@ class TestDropping:
 
     def test_a_board_that_is_not_there_cannot_be_dropped(self, engine: Laurels):
         with pytest.raises(NotFound, match="there is no board tests/nowhere"):
-            engine.drop("tests/nowhere")
+            engine.drop("tests/nowhere", allow_drop="all")
 
 
 class TestEdits:
@@ -581,7 +581,7 @@ class TestEdits:
         both = [{"period": "daily"}, {"period": "all_time"}]
         board = new_board(windows=both, groups=[["c"]])
         engine.submit(board, "ada", 1, groups={"c": "x"})
-        engine.define(board, {"windows": both[:1], "groups": [["c"]]})
+        engine.define(board, {"windows": both[:1], "groups": [["c"]]}, allow_drop="all_time")
         assert raw.keys(f"{board}}}:all_time") == []
         assert scores(engine, board, group="c=x") == {"ada": 1}
         engine.define(board, {"windows": both, "groups": [["c"]]})
@@ -596,7 +596,8 @@ class TestEdits:
     ):
         board = new_board(groups=[["country"], ["mode"]], archive={"journal": False})
         engine.submit(board, "ada", 1, groups={"country": "BR", "mode": "solo"})
-        engine.define(board, {"groups": [["mode"]], "archive": {"journal": False}})
+        changed = {"groups": [["mode"]], "archive": {"journal": False}}
+        engine.define(board, changed, allow_drop="all_time")
         assert raw.holding(board, b"country=BR") == []
         assert scores(engine, board, group="mode=solo") == {"ada": 1}
         engine.define(board, {"groups": [["country"], ["mode"]], "archive": {"journal": False}})
@@ -611,10 +612,11 @@ class TestEdits:
     ):
         board = new_board(groups=[["region", "city"]], archive={"journal": False})
         engine.submit(board, "ada", 1, groups={"region": "asia", "city": "tokyo"})
-        engine.define(board, {"groups": [["city", "region"]], "archive": {"journal": False}})
+        turned = {"groups": [["city", "region"]], "archive": {"journal": False}}
+        engine.define(board, turned, allow_drop="all_time")
         engine.remove(board, "ada")
         assert raw.holding(board, b"ada") == []
-        engine.drop(board)
+        engine.drop(board, allow_drop="all")
         assert raw.keys(board) == []
 
     @on_node
@@ -624,7 +626,7 @@ class TestEdits:
         rolling = {"period": "rolling", "days": 3}
         board = new_board(windows=[rolling, {"period": "daily"}], aggregate="sum")
         engine.submit(board, "ada", 1)
-        engine.define(board, {"windows": [rolling], "aggregate": "sum"})
+        engine.define(board, {"windows": [rolling], "aggregate": "sum"}, allow_drop="daily")
         clock.advance(timedelta(days=1))
         engine.submit(board, "bob", 1)
         engine.submit(board, "ada", 1)
@@ -697,7 +699,7 @@ class TestEdits:
         for ask in asks:
             board = new_board()
             engine.submit(board, "ada", 1)
-            other_engine.drop(board)
+            other_engine.drop(board, allow_drop="all")
             with pytest.raises(NotFound, match="there is no board"):
                 ask(board)
 

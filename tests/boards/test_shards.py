@@ -116,5 +116,5 @@ def test_members_are_spread_and_a_drop_leaves_none(engine: Laurels, new_board: N
     assert sum(sizes) == 700
     assert min(sizes) > 50
     assert [window.entries for window in engine.windows(board)] == [700, 700]
-    engine.drop(board)
+    engine.drop(board, allow_drop="all")
     assert raw.keys(board) == []

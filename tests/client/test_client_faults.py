@@ -91,7 +91,7 @@ def test_what_is_lost_while_it_is_dropped_is_dropped(unsteady: Client, proxy: Pr
     proxy.faults.append("after")
     assert unsteady.remove(board, "ada") is True
     proxy.faults.append("after")
-    unsteady.drop(board)
+    unsteady.drop(board, allow_drop="all")
     assert unsteady.boards() == []
 
 

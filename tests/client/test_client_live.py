@@ -106,7 +106,7 @@ async def test_a_broken_connection_goes_on_where_it_broke(
 async def test_a_board_that_is_dropped_is_the_end(async_client: AsyncClient, board: str):
     async with aclosing(async_client.live(board)) as updates:
         assert isinstance(await following(updates), Snapshot)
-        await async_client.drop(board)
+        await async_client.drop(board, allow_drop="all")
         end = await following(updates)
         assert isinstance(end, End)
         assert isinstance(end.error, NotFound)
@@ -147,7 +147,7 @@ def test_a_blocking_client_follows_too(client: Client, board: str):
         change = next(updates)
         assert isinstance(change, Change)
         assert change.entries[0].score == 5
-        client.drop(board)
+        client.drop(board, allow_drop="all")
         assert isinstance(next(updates), End)
         assert list(updates) == []
 

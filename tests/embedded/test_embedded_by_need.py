@@ -45,7 +45,7 @@ async def test_laurels_works_on_one_server_of_its_own_and_one_elsewhere(
         assert set(runtime.pids) == {"supervisor", started}
         await laurels.define("acme/need")
         assert (await laurels.submit("acme/need", "ada", 5)).rank == 1
-        await laurels.drop("acme/need")
+        await laurels.drop("acme/need", allow_drop="all")
 
 
 @pytest.mark.parametrize(

@@ -284,7 +284,7 @@ class TestTheWeeklyAggregate:
                 await self.submit_each(month, board, own)
             assert len(scores(month.raw, week_key("one_week", monday))) > 100
         finally:
-            await month.laurels.drop(board)
+            await month.laurels.drop(board, allow_drop="all")
 
     async def submit_each(self, month: Month, board: str, submissions: list[Submission]) -> None:
         monday = framedle.END
@@ -372,7 +372,7 @@ class TestDuels:
             answer = await client.post("http://laurels.test/v1/projects/sums/boards/duels/matches", json=told)
             assert [player["rating"] for player in answer.json()["players"]] == [1016, 984]
         finally:
-            await month.laurels.drop(board)
+            await month.laurels.drop(board, allow_drop="all")
 
 
 def all_duels() -> list[Duel]:

@@ -268,7 +268,7 @@ class TestTheStream:
         (stream,) = await streams_of(laurels, board)
         await laurels.submit(board, "ada", 1)
         ((_, fields),) = await in_stream(laurels, stream.key)
-        await laurels.drop(board)
+        await laurels.drop(board, allow_drop="all")
         await laurels.define(board)
         await laurels.valkey.command("XADD", stream.key, "*", "body", fields[b"body"], "skipped", "")
         await laurels.submit(board, "eve", 2)
@@ -328,7 +328,7 @@ class TestWhatCannotBeArchived:
         backlog = await laurels.drain.journals.backlog()
         assert backlog.dead_letters == 1
         assert backlog.alarms(2**60) == ["1 entries of the journal could not be archived"]
-        await laurels.drop(board)
+        await laurels.drop(board, allow_drop="all")
         assert (await laurels.drain.journals.backlog()).dead_letters == 0
 
     async def test_is_buried_once_though_the_worker_dies_behind_it(
@@ -352,7 +352,7 @@ class TestWhatCannotBeArchived:
         assert len(await in_stream(laurels, stream.key)) == 1
         await laurels.archived(board)
         assert len(await in_stream(laurels, stream.dead_letters)) == 1
-        await laurels.drop(board)
+        await laurels.drop(board, allow_drop="all")
 
 
 class TestABoardThatIsDropped:
@@ -362,7 +362,7 @@ class TestABoardThatIsDropped:
         await laurels.archived(board)
         stored = await laurels.store.get(*board.split("/"))
         assert stored is not None
-        await laurels.drop(board)
+        await laurels.drop(board, allow_drop="all")
         assert stored.id in await laurels.drain.store.dropped()
         await laurels.drain.upkeep()
         assert stored.id not in await laurels.drain.store.dropped()
@@ -372,7 +372,7 @@ class TestABoardThatIsDropped:
         board = await new_board()
         await laurels.submit(board, "ada", 1)
         await laurels.archived(board)
-        await laurels.drop(board)
+        await laurels.drop(board, allow_drop="all")
         await laurels.define(board)
         await laurels.submit(board, "eve", 1)
         await laurels.archived(board)

@@ -109,7 +109,7 @@ async def test_no_store_has_the_name_any_more(alone: Laurels, clock: FixedClock)
     assert (erased.boards, erased.windows > 5, erased.rows > 5) == (1, True, True)
     assert not is_in(NAME, await everything_in_valkey(alone))
     assert not is_in(NAME, await everything_in_postgres(alone))
-    await alone.drop(BOARD)
+    await alone.drop(BOARD, allow_drop="all")
 
 
 async def duel(laurels: Laurels, clock: FixedClock) -> None:
@@ -171,7 +171,7 @@ async def test_no_store_has_the_name_of_who_played_matches(alone: Laurels, clock
     await alone.rebuild(DUELS)
     assert await pages(alone, DUELS) == after
     assert not is_in(NAME, await everything_in_valkey(alone))
-    await alone.drop(DUELS)
+    await alone.drop(DUELS, allow_drop="all")
 
 
 async def test_a_match_is_not_played_again_because_one_of_its_players_was_erased(
@@ -182,7 +182,7 @@ async def test_a_match_is_not_played_again_because_one_of_its_players_was_erased
     await alone.erase("privacy", NAME)
     clock.advance(timedelta(minutes=1))
     assert not (await alone.match(DUELS, [NAME, "bob"], "bob", id="final")).applied
-    await alone.drop(DUELS)
+    await alone.drop(DUELS, allow_drop="all")
 
 
 @pytest.mark.parametrize("archive", [{"journal": True}, {"journal": False}])
@@ -205,7 +205,7 @@ async def test_no_store_has_the_name_of_who_gave_keys_and_ids(
     assert not is_in(NAME, await everything_in_postgres(alone))
     async with alone.once.claim(ref, "other-1", "what it is") as claim:
         assert claim.is_done, "others' answers stay"
-    await alone.drop(BOARD)
+    await alone.drop(BOARD, allow_drop="all")
 
 
 async def test_what_ended_keeps_its_ranks_and_what_goes_on_forgets(alone: Laurels, clock: FixedClock):
@@ -216,7 +216,7 @@ async def test_what_ended_keeps_its_ranks_and_what_goes_on_forgets(alone: Laurel
     assert await ended(alone) == before
     members = {entry.member for entry in (await alone.page(BOARD, period="all_time")).entries}
     assert members == {"bob", "eve", "joe"}
-    await alone.drop(BOARD)
+    await alone.drop(BOARD, allow_drop="all")
 
 
 async def test_a_rebuild_gives_the_same(alone: Laurels, clock: FixedClock):
@@ -232,7 +232,7 @@ async def test_a_rebuild_gives_the_same(alone: Laurels, clock: FixedClock):
         await alone.page(BOARD, period=period) for period in ("daily", "all_time", "rolling_2d")
     ] == before
     assert not is_in(NAME, await everything_in_valkey(alone))
-    await alone.drop(BOARD)
+    await alone.drop(BOARD, allow_drop="all")
 
 
 async def test_again_changes_nothing(alone: Laurels, clock: FixedClock):
@@ -242,7 +242,7 @@ async def test_again_changes_nothing(alone: Laurels, clock: FixedClock):
     again = await alone.erase("privacy", NAME)
     assert (again.boards, again.windows, again.rows) == (0, 0, 0)
     assert await ended(alone) == before
-    await alone.drop(BOARD)
+    await alone.drop(BOARD, allow_drop="all")
 
 
 async def test_a_project_that_is_not_there_is_not_found(alone: Laurels):

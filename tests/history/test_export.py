@@ -81,7 +81,7 @@ async def test_a_board_comes_back_as_it_was(
     await play(laurels, board, clock)
     before = await pages(laurels, board)
     file = await file_of(laurels, board)
-    await laurels.drop(board)
+    await laurels.drop(board, allow_drop="all")
     found = await laurels.import_lines(lambda: file)
     assert (found.boards, found.passed) == ([board], 0)
     assert await pages(laurels, board) == before
@@ -113,7 +113,7 @@ async def test_a_damaged_file_changes_nothing(laurels: Laurels, new_board: NewBo
     for number in range(5):
         await laurels.submit(board, f"m{number}", number)
     file = await file_of(laurels, board)
-    await laurels.drop(board)
+    await laurels.drop(board, allow_drop="all")
     swapped = [*file[:3], file[3].replace(b'"m4"', b'"n4"'), *file[4:]]
     for damaged, why in (
         (file[:-1], "ends too early"),
@@ -136,7 +136,7 @@ async def test_a_dry_run_changes_nothing(laurels: Laurels, new_board: NewBoard):
     board = await new_board()
     await laurels.submit(board, "ada", 5)
     file = await file_of(laurels, board)
-    await laurels.drop(board)
+    await laurels.drop(board, allow_drop="all")
     assert (await laurels.import_lines(lambda: file, dry_run=True)).entries == 1
     assert await laurels.store.get(*board.split("/")) is None
 

@@ -246,7 +246,7 @@ class TestAFedBoard:
         with out_of_reach(monkeypatch, total), pytest.raises(OutcomeUnknown):
             await laurels.submit(game, "ada", 5)
         await laurels.define(game, {})
-        await laurels.drop(total)
+        await laurels.drop(total, allow_drop="all")
         await laurels.define(total, {"aggregate": "sum"})
         await laurels.archived(game)
         assert await scores(laurels, total) == {}
@@ -259,7 +259,7 @@ class TestAFedBoard:
         with out_of_reach(monkeypatch, total), pytest.raises(OutcomeUnknown):
             await laurels.submit(game, "ada", 5)
         await laurels.define(game, {})
-        await laurels.drop(total)
+        await laurels.drop(total, allow_drop="all")
         await laurels.archived(game)
 
     async def test_that_was_redefined_takes_what_its_definition_allows(

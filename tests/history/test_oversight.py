@@ -45,7 +45,7 @@ async def test_journals_of_shards_count_as_their_boards(alone: Laurels, looking:
     told = await looking.figures()
     assert (told.journal.recorded, told.journal.waiting) == (20, 0)
     assert told.journal.watermark == told.at
-    await alone.drop("seen/wide")
+    await alone.drop("seen/wide", allow_drop="all")
     assert (await looking.figures()).journal.recorded == 0
 
 
@@ -64,7 +64,7 @@ async def test_a_dead_letter_goes_back_to_the_journal_of_its_shard(alone: Laurel
     assert await letters_of(looking, "seen/wide") == []
     await alone.journal_drained()
     assert (await alone.verify("seen/wide")).differences == []
-    await alone.drop("seen/wide")
+    await alone.drop("seen/wide", allow_drop="all")
 
 
 async def test_figures_are_told_without_postgresql(

@@ -109,10 +109,10 @@ async def test_a_board_comes_back_as_from_ndjson(
     lines = await lines_of(laurels, board)
     file = packed(lines)
     assert unpacked(file) == lines
-    await laurels.drop(board)
+    await laurels.drop(board, allow_drop="all")
     from_lines = await laurels.import_lines(lambda: lines)
     assert await pages(laurels, board) == before
-    await laurels.drop(board)
+    await laurels.drop(board, allow_drop="all")
     assert await laurels.import_lines(reader(file)) == from_lines
     assert await pages(laurels, board) == before
     assert (await lines_of(laurels, board))[1:] == lines[1:], "and goes out as it came in"
@@ -125,7 +125,7 @@ async def test_several_boards_and_empty_ones_share_a_file(laurels: Laurels, new_
     lines = await lines_of(laurels, *boards)
     assert unpacked(packed(lines)) == lines
     for board in boards:
-        await laurels.drop(board)
+        await laurels.drop(board, allow_drop="all")
     assert (await laurels.import_lines(reader(packed(lines)))).boards == boards
     assert (await laurels.page(boards[0])).entries[0].score == 2**63 - 1
 
@@ -192,7 +192,7 @@ async def test_a_damaged_file_changes_nothing(laurels: Laurels, new_board: NewBo
         await laurels.submit(board, f"m{number}", number)
     lines = await lines_of(laurels, board)
     file = packed(lines)
-    await laurels.drop(board)
+    await laurels.drop(board, allow_drop="all")
     for length in (0, 3, 8, len(file) // 2, len(file) - 20, len(file) - 1):
         await refused(laurels, board, file[:length], "damaged or ends too early")
     await refused(laurels, board, b"".join(lines), "damaged or ends too early")

@@ -17,7 +17,7 @@ from laurels.boards.definition import BoardDefinition, Window
 from laurels.boards.submission import Submission
 from laurels.boards.windows import Calendar
 from laurels.boards.zones import zone
-from laurels.errors import InvalidInput, NotFound
+from laurels.errors import Drop, DropNotAllowed, InvalidInput, NotFound
 from laurels.history import snapshots as taking
 from laurels.jobs.agenda import AGENDA
 from laurels.jobs.runner import Runner
@@ -382,6 +382,33 @@ class TestLists:
         with pytest.raises(NotFound, match="there is no snapshot"):
             await alone.snapshot(one, "nonsense")
 
+    async def test_are_counted_where_a_definition_would_hide_them(self, alone: Laurels, clock: FixedClock):
+        daily, weekly = {"period": "daily", "keep": 1}, {"period": "weekly"}
+        both = [["country"], ["region", "city"]]
+        policy = {"snapshot": [{"period": "daily"}, {"period": "weekly"}]}
+        board = await define(alone, windows=[daily, weekly], groups=both, archive=policy)
+        groups = {"country": "B,R", "region": "asia", "city": "to=kyo"}
+        assert (await alone.submit(board, "ada", 3, groups=groups)).applied
+        clock.advance(timedelta(days=1))
+        await alone.archivist.take_due(None)  # of the day: whole, and of each group
+        assert await alone.remove(board, "ada")
+        without: dict[str, Any] = {"windows": [weekly], "groups": both}
+        assert (await alone.preview(board, without)).drops == (Drop("daily", 0, 3),)
+        fewer: dict[str, Any] = {"windows": [daily, weekly], "groups": [["country"]]}
+        with pytest.raises(DropNotAllowed) as refused:
+            await alone.define(board, fewer)
+        assert refused.value.drops == (Drop("daily", 0, 1),)
+        no_policy: dict[str, Any] = {"windows": [daily, weekly], "groups": both}
+        assert (await alone.preview(board, no_policy)).drops == ()
+        # They stay in the archive, and are found again.
+        await alone.define(board, without, allow_drop="daily")
+        assert len(await listed(alone, board)) == 3
+        await alone.define(board, no_policy)
+        assert (await alone.page(board, period="daily", slot="2025-10-24")).total == 1
+        with pytest.raises(DropNotAllowed) as refused:
+            await alone.drop(board)
+        assert refused.value.drops == (Drop("daily", 0, 3),)
+
     async def test_of_a_dropped_board_are_gone_and_swept(self, alone: Laurels, clock: FixedClock):
         policy = {"windows": [{"period": "daily"}], "archive": {"snapshot": [{"period": "daily"}]}}
         board = await define(alone, **policy)
@@ -390,7 +417,7 @@ class TestLists:
         await alone.archivist.take_due(None)
         stored = await alone.store.get(*board.split("/"))
         assert stored is not None
-        await alone.drop(board)
+        await alone.drop(board, allow_drop="all")
         await alone.define(board, policy)
         assert await listed(alone, board) == []
         store = SnapshotStore(alone.archive)

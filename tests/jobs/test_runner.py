@@ -134,7 +134,7 @@ class TestAClockThatIsSet:
         await laurels.submit("jobs/set-back", "ada", 1)
         await runner.run_due()
         assert (await laurels.drain.journals.backlog()).calls == 0
-        await laurels.drop("jobs/set-back")
+        await laurels.drop("jobs/set-back", allow_drop="all")
         await close(runner)
 
     async def test_back_does_not_prolong_the_rest_after_a_failure(self, laurels: Laurels, clock: FixedClock):
@@ -350,7 +350,7 @@ class TestTheAgenda:
         assert results["retention"].startswith("1 boards swept")
         assert [job.state.error for job in await laurels.jobs()] == [""] * len(AGENDA)
         assert (await laurels.history(board, "ada")).windows[0].source == "live"
-        await laurels.drop(board)
+        await laurels.drop(board, allow_drop="all")
         await close(runner)
 
     async def test_can_be_asked_for_a_run(self, laurels: Laurels):

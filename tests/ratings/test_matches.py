@@ -364,7 +364,7 @@ class TestWhoLeaves:
     async def test_a_dropped_board_leaves_no_ratings(self, laurels: Laurels, new_board: NewBoard):
         board = await new_board()
         await laurels.match(board, ["ada", "bob"], "ada")
-        await laurels.drop(board)
+        await laurels.drop(board, allow_drop="all")
         assert await keys_of(laurels, f"*{board}*:ratings") == []
         await laurels.define(board, {"rating": {"system": "elo"}})
         assert (await laurels.match(board, ["ada", "bob"], "bob")).players[0].rating == 984

@@ -78,7 +78,7 @@ async def test_the_documented_acl_is_enough(server: Server, endpoints: Endpoints
         await engine.withdrawals.heard()
         await engine.drain.finish(BoardRef.parse("acme/acl"))
         assert await engine.remove("acme/acl", "ada")
-        await engine.drop("acme/acl")
+        await engine.drop("acme/acl", allow_drop="all")
 
 
 @pytest.mark.parametrize(

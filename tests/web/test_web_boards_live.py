@@ -161,7 +161,7 @@ async def test_a_board_that_is_dropped_is_told(open_page: Open, board: Ranked, w
     watch.expected.append("status of 404")
     page = await open_page(board.view())
     await is_live(page)
-    await board.ask("DELETE")
+    await board.ask("DELETE", params={"allow_drop": "all"})
     await expect(page.get_by_text("Not live")).to_be_visible()
     await expect(page.get_by_role("status").get_by_text(re.compile("arcade"))).to_be_visible()
 

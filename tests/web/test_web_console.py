@@ -211,6 +211,38 @@ async def test_an_edit_that_entries_forbid_is_told_with_what_to_do_instead(
     assert (changed["aggregate"], changed["groups"]) == ("best", [["country"]])
 
 
+async def test_an_edit_that_drops_entries_asks_for_the_boards_name(
+    signed_in: SignedIn, watch: Watch, api: httpx.AsyncClient, project: str
+):
+    watch.expected.append("status of 409")
+    board = f"/v1/projects/{project}/boards/arcade"
+    await api.put(board, json={"windows": [{"period": "daily"}, {"period": "weekly"}]})
+    for member in ("ada", "bob"):
+        await api.post(f"{board}/scores", json={"member": member, "score": 5})
+    page = await signed_in(f"/boards/{project}/arcade/edit")
+    await page.get_by_role("button", name="Take out window 2, weekly").click()
+    preview = page.get_by_role("complementary", name="Preview")
+    gone = preview.get_by_role("list", name="What goes")
+    await expect(gone.get_by_role("listitem")).to_have_text(["weekly: 2 entries"])
+    save = page.get_by_role("button", name="Save the changes")
+    await save.click()
+    dialog = page.get_by_role("dialog", name=f"Drop entries of {project}/arcade?")
+    await expect(dialog.get_by_role("listitem")).to_have_text(["weekly: 2 entries"])
+    await sound(page, "the dialog")
+    await dialog.get_by_role("button", name="Cancel").click()
+    await expect(dialog).to_be_hidden()
+    assert (await api.get(f"{board}/entries?period=weekly")).json()["total"] == 2
+    await save.click()
+    agree = dialog.get_by_role("button", name="Save and drop them")
+    await expect(agree).to_be_disabled()
+    await dialog.get_by_label("Type arcade to confirm").fill("arcade")
+    await agree.click()
+    await expect(heading(page, "arcade")).to_be_visible()
+    labels = [window["period"] for window in (await api.get(board)).json()["definition"]["windows"]]
+    assert labels == ["daily"]
+    assert (await api.get(f"{board}/entries?period=daily")).json()["total"] == 2
+
+
 async def test_what_is_wrong_with_a_definition_is_told_at_its_fields_as_one_types(
     signed_in: SignedIn, watch: Watch, project: str
 ):

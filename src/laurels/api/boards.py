@@ -5,13 +5,13 @@ from datetime import datetime
 from typing import Annotated, Any
 
 import msgspec
-from fastapi import APIRouter, Depends, Path, Request, Response
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from pydantic import BaseModel
 
 from laurels.api import body
 from laurels.api.auth import Call, admit, identify
 from laurels.api.document import own_name, problem_answers
-from laurels.api.parameters import NoParameters, query
+from laurels.api.parameters import ConsentParameters, NoParameters, query
 from laurels.archive.keys import EVERY_PROJECT, Scope
 from laurels.boards.definition import BoardDefinition, Owner, StoredBoard, parse_definition
 from laurels.errors import Forbidden, NotFound
@@ -81,10 +81,12 @@ def _for_project(scope: Scope) -> Callable[..., Awaitable[Call]]:
     return admitted
 
 
-def for_board(scope: Scope) -> Callable[..., Awaitable[Call]]:
+def for_board(
+    scope: Scope, parameters: type[msgspec.Struct] = NoParameters
+) -> Callable[..., Awaitable[Call]]:
     async def admitted(request: Request, project: ProjectName, board: BoardName) -> Call:  # noqa: ARG001  # as above
         call = await admit(request, scope)
-        query(request, NoParameters)
+        query(request, parameters)
         return call
 
     return admitted
@@ -142,17 +144,30 @@ async def list_boards(call: Annotated[Call, Depends(_for_project("read"))]) -> B
     },
     openapi_extra=definition_taken(_DEFINITION),
 )
-async def define_board(call: Annotated[Call, Depends(for_board("admin"))], response: Response) -> Board:
+async def define_board(
+    call: Annotated[Call, Depends(for_board("admin", ConsentParameters))],
+    response: Response,
+    allow_drop: Annotated[
+        str | None,
+        Query(
+            description="The windows that may lose entries or snapshots, with commas between.",
+            examples=["weekly,monthly"],
+        ),
+    ] = None,
+) -> Board:
     """Creates the board, or changes it. What is left out has its default.
 
-    On a board that holds entries, what they are stored by cannot change: 409 says what to do instead. To feed
-    a board of another project, or to name keys in Valkey (`keys`), takes a key for every project.
+    On a board that holds entries, what they are stored by cannot change: 409 says what to do instead. What
+    would drop entries or snapshots is 409 `/problems/drop-not-allowed` with `drops`, until each of these
+    windows is named in `allow_drop`. To feed a board of another project, or to name keys in Valkey (`keys`),
+    takes a key for every project.
 
     Needs the scope `admin`.
     """
     definition = parse_definition(await body.read_json(call.request, _anything))
     await check_reach(call, definition)
-    stored = await call.laurels.define(call.board, definition)
+    allowed = () if allow_drop is None else allow_drop
+    stored = await call.laurels.define(call.board, definition, allow_drop=allowed)
     response.status_code = 201 if stored.created else 200
     return _board(stored)
 
@@ -177,14 +192,24 @@ async def read_board(call: Annotated[Call, Depends(for_board("read"))]) -> Board
     "/v1/projects/{project:segment}/boards/{board:segment}",
     summary="Drop a board",
     status_code=204,
-    responses=problem_answers(401, 403, 404, 422, 429, 503),
+    responses=problem_answers(401, 403, 404, 409, 422, 429, 503),
 )
-async def drop_board(call: Annotated[Call, Depends(for_board("admin"))]) -> None:
-    """With everything that it holds.
+async def drop_board(
+    call: Annotated[Call, Depends(for_board("admin", ConsentParameters))],
+    allow_drop: Annotated[
+        str | None,
+        Query(
+            description="`all` drops whatever the board holds; names of windows allow them alone.",
+            examples=["all"],
+        ),
+    ] = None,
+) -> None:
+    """With everything that it holds. A board that holds entries, ratings or snapshots is 409
+    `/problems/drop-not-allowed` with `drops`, unless `allow_drop` is `all`.
 
     Needs the scope `admin`.
     """
-    await call.laurels.drop(call.board)
+    await call.laurels.drop(call.board, allow_drop=() if allow_drop is None else allow_drop)
 
 
 async def check_reach(call: Call, definition: BoardDefinition) -> None:

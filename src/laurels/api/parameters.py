@@ -38,6 +38,12 @@ class NoParameters(Struct, forbid_unknown_fields=True):
     pass
 
 
+class ConsentParameters(Struct, forbid_unknown_fields=True):
+    """What a change of a board may drop."""
+
+    allow_drop: str | None = None
+
+
 class WindowParameters(Struct, forbid_unknown_fields=True):
     """Which window is asked about."""
 

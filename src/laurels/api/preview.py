@@ -12,6 +12,7 @@ from laurels.api.auth import Call
 from laurels.api.boards import check_reach, definition_taken, for_board
 from laurels.api.document import own_name, problem_answers
 from laurels.boards.definition import BoardDefinition, parse_definition
+from laurels.errors import Drop
 
 router = APIRouter(tags=["boards"], generate_unique_id_function=own_name)
 
@@ -40,22 +41,25 @@ class Preview(BaseModel):
     """A definition in full, and what it would change.
 
     `changed`: fields that differ from the definition in force. `conflict`: why the entries that the board
-    holds forbid it, and what to do instead; null when it may be defined so.
+    holds forbid it, and what to do instead; null when it may be defined so. `drops`: what each window would
+    lose, which `PUT` does once these windows are named in `allow_drop`.
     """
 
     definition: BoardDefinition
     is_new: bool
     changed: list[str]
     conflict: str | None
+    drops: list[Drop]
     windows: list[PreviewedWindow]
 
 
 _DEFINITION = {"windows": [{"period": "daily", "keep": 30}], "groups": [["country"]]}
 _PREVIEW: dict[str, Any] = {
     "definition": parse_definition(_DEFINITION).model_dump(mode="json"),
-    "is_new": True,
-    "changed": [],
+    "is_new": False,
+    "changed": ["windows"],
     "conflict": None,
+    "drops": [{"window": "weekly", "entries": 150_002, "snapshots": 12}],
     "windows": [
         {
             "period": "daily",

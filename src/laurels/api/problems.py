@@ -20,6 +20,8 @@ from laurels.api.error_page import error_page, prefers_html
 from laurels.errors import (
     BadSignature,
     Conflict,
+    Drop,
+    DropNotAllowed,
     FieldError,
     Forbidden,
     InFlight,
@@ -116,6 +118,8 @@ EXPLANATIONS: Final[dict[type[LaurelsError], str]] = {
     MethodNotAllowed: "The route exists, but not with this method; `Allow` lists those that it has.",
     Stalled: "The next piece of the body took longer than 30 seconds. Send it again.",
     Conflict: "The change contradicts what the board already holds; `detail` says what to do instead.",
+    DropNotAllowed: "The change would drop entries or snapshots; `drops` says how many, of which windows. "
+    "To allow it, name these windows: `?allow_drop=weekly,monthly`. `?allow_drop=all` drops a whole board.",
     InFlight: "A request with this `Idempotency-Key` is under way. Try again after `Retry-After` seconds.",
     KeyTaken: "The board names its keys in Valkey itself, and another program uses one of them. The log has "
     "the key.",
@@ -140,7 +144,8 @@ class Problem(msgspec.Struct, omit_defaults=True):
     """What went wrong (RFC 9457). `type` is where it is explained, `instance` the path that was asked.
 
     `retry_with`: where the outcome is unknown, the id under which the submission can safely be sent again.
-    `accepted`: how many submissions of a batch counted before it broke off.
+    `accepted`: how many submissions of a batch counted before it broke off. `drops`: what the change would
+    take away of each window.
     """
 
     type: str
@@ -153,6 +158,7 @@ class Problem(msgspec.Struct, omit_defaults=True):
     retry_with: str | None = None
     accepted: int | None = None
     checks: dict[str, str] | None = None
+    drops: tuple[Drop, ...] = ()
 
 
 def type_of(problem: LaurelsError | type[LaurelsError]) -> str:
@@ -192,6 +198,7 @@ def _content(scope: Scope, problem: LaurelsError) -> Problem:
         retry_with=problem.retry_with if isinstance(problem, OutcomeUnknown) else None,
         accepted=scope["state"].get("accepted"),
         checks=problem.checks if isinstance(problem, NotReady) else None,
+        drops=problem.drops if isinstance(problem, DropNotAllowed) else (),
     )
 
 

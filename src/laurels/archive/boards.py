@@ -11,7 +11,7 @@ from sqlalchemy.dialects.postgresql import JSONPATH
 
 from laurels.archive import tables
 from laurels.archive.engine import take_turn
-from laurels.boards.definition import BoardDefinition, StoredBoard
+from laurels.boards.definition import BoardDefinition, HoldLost, StoredBoard
 from laurels.errors import Conflict, LaurelsError
 from laurels.logs import get_logger
 
@@ -44,6 +44,8 @@ class Terms(TypedDict, total=False):
     expected_version: int
     """What the board must still have (0: must not exist yet), or `Conflict` is raised."""
     owner: Owner | None
+    held: Retired | None
+    """How the board must still be held, or `HoldLost` is raised."""
     check_others: Callable[[list[StoredBoard], list[StoredBoard]], None]
     """Raises where a definition that names keys may not be beside the others that do: those in force, and
     those whose keys are still being taken away.
@@ -58,7 +60,7 @@ class BoardStore:
         async with self._archive.reading() as connection:
             return await _read(connection, project, board)
 
-    async def put(
+    async def put(  # what must still be so is said by keyword
         self,
         project: str,
         board: str,
@@ -70,9 +72,11 @@ class BoardStore:
         Calls for one board take turns, and so do all that name keys.
         """
         expected_version, owner = terms.get("expected_version"), terms.get("owner")
-        check_others = terms.get("check_others")
+        check_others, held = terms.get("check_others"), terms.get("held")
         async with self._archive.writing() as connection:
             await take_turn(connection, f"board:{project}/{board}")
+            if held:
+                await _release(connection, held)
             if definition.keys and check_others:
                 await take_turn(connection, "keys")
                 check_others(*await _others_with_keys(connection, project, board))
@@ -91,16 +95,35 @@ class BoardStore:
             await _retire(connection, stored, whole=False)
             return await _update(connection, project, board, definition, owner)
 
-    async def drop(self, project: str, board: str) -> bool:
-        """Deletes the definition, and records that its keys are to go; whether there was such a board."""
+    async def drop(self, project: str, board: str, *, held: Retired | None = None) -> bool:
+        """Deletes the definition, and records that its keys are to go; whether there was such a board.
+
+        With `held` the board must still be held so, or `HoldLost` is raised.
+        """
         async with self._archive.writing() as connection:
             await take_turn(connection, f"board:{project}/{board}")
+            if held:
+                await _release(connection, held)
             stored = await _read(connection, project, board)
             if stored is None:
                 return False
             await _retire(connection, stored, whole=True)
             await connection.execute(delete(tables.boards).where(_named(project, board)))
             return True
+
+    async def hold(self, project: str, board: str, version: int) -> Retired:
+        """Records that a board is about to be barred, to be changed as it is found then. The number lies
+        above the board's version; `settle` gives the board a version above that again.
+        """
+        async with self._archive.writing() as connection:
+            await take_turn(connection, f"board:{project}/{board}")
+            stored = await _read(connection, project, board)
+            if stored is None or stored.version != version:
+                raise Conflict(f"{project}/{board} was changed meanwhile; read it again")
+            if await _retired(connection, project, board):
+                raise Conflict(f"{project}/{board} is being dropped or changed by another request; try again")
+            await _retire(connection, stored, whole=False)
+            return (await _retired(connection, project, board))[0]
 
     async def clear(self, project: str, board: str, version: int) -> None:
         """Records that the keys of a board that stays are to go; `Conflict` if it has another version."""
@@ -126,16 +149,15 @@ class BoardStore:
             return [(row.project, row.board) for row in await connection.execute(names)]
 
     async def settle(self, done: Collection[Retired]) -> None:
-        """Nothing is left of these. A board whose keys were cleared goes on with a version above them."""
+        """Nothing is left of these. A board that was barred by one goes on with a version above it."""
         retired, boards = tables.retired_definitions, tables.boards
         async with self._archive.writing() as connection:
             for each in done:
                 await connection.execute(delete(retired).where(retired.c.number == each.number))
-                if each.whole:
-                    cleared = and_(boards.c.id == each.board.id, boards.c.version < each.number)
-                    await connection.execute(
-                        update(boards).where(cleared).values(version=tables.board_version.next_value())
-                    )
+                barred = and_(boards.c.id == each.board.id, boards.c.version < each.number)
+                await connection.execute(
+                    update(boards).where(barred).values(version=tables.board_version.next_value())
+                )
 
     async def versions(self) -> dict[int, int]:
         """The version of every board, by its id."""
@@ -216,6 +238,13 @@ async def _retire(connection: AsyncConnection, stored: StoredBoard, *, whole: bo
         "whole": whole,
     }
     await connection.execute(insert(tables.retired_definitions).values(values))
+
+
+async def _release(connection: AsyncConnection, held: Retired) -> None:
+    retired = tables.retired_definitions
+    released = await connection.execute(delete(retired).where(retired.c.number == held.number))
+    if not released.rowcount:
+        raise HoldLost(f"{held.board.project}/{held.board.board} was changed meanwhile; try again")
 
 
 async def _retired(connection: AsyncConnection, project: str, board: str) -> list[Retired]:

@@ -137,6 +137,14 @@ class Frame:
     top: int | None
 
 
+class SnapshotCount(NamedTuple):
+    """How many snapshots there are of a window, whole or by these group dimensions."""
+
+    period: str
+    dimensions: tuple[str, ...]
+    number: int
+
+
 class SnapshotStore:
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
@@ -237,6 +245,24 @@ class SnapshotStore:
         async with self._archive.reading() as connection:
             found = (await connection.execute(newest)).mappings()
             return {row["slot"]: _snapshot(row) for row in found}
+
+    async def counts(self, board_id: int) -> list[SnapshotCount]:
+        """How many there are of each window, whole and by each list of group dimensions."""
+        # Values have their `=` and `,` escaped, so this leaves the names: region,city.
+        dimensions = func.regexp_replace(snapshots.c.cut, "=[^,]*", "", "g")
+        asked = (
+            select(snapshots.c.period, dimensions.label("dimensions"), func.count().label("number"))
+            .where(snapshots.c.board_id == board_id)
+            .group_by(snapshots.c.period, text("dimensions"))
+            .order_by(snapshots.c.period, text("dimensions"))
+        )
+        async with self._archive.reading() as connection:
+            return [
+                SnapshotCount(
+                    row.period, tuple(row.dimensions.split(",") if row.dimensions else ()), row.number
+                )
+                for row in await connection.execute(asked)
+            ]
 
     async def begins(self, board_id: int, period: str, cut: str) -> datetime | None:
         """The end of the oldest window that has a snapshot."""

@@ -97,12 +97,22 @@ class Catalog:
 
     async def adopt(self, board: Board) -> None:
         """Puts this version in force, unless a later one is."""
+        await self._announce(board, board.version)
+        self._boards[board.ref] = board
+
+    async def bar(self, board: Board, number: int) -> None:
+        """Keeps everybody off who knows this version of the board or an earlier one, until a version above
+        the number is in force: they are told that the definition is being changed.
+        """
+        await self._announce(board, number)
+        self.forget(board.ref)
+
+    async def _announce(self, board: Board, version: int) -> None:
         for shard in range(board.keys.shards):
             keys = [board.keys.of_board(shard, "board")]
             for name in ("ids", "calls", "once"):
                 keys += board.keys.buckets(shard, name, time.time()) + board.keys.generations(shard, name)
-            await functions.adopt(self._valkey, keys, board.version)
-        self._boards[board.ref] = board
+            await functions.adopt(self._valkey, keys, version)
 
     async def _load_once(self, ref: BoardRef) -> Board:
         """Whoever asks at once waits for one load, and they go on in the order they came."""

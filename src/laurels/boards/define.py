@@ -3,29 +3,38 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import asynccontextmanager, suppress
 from copy import copy
 from functools import partial
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from laurels.boards.board import Board
 from laurels.boards.claims import check_apart, check_templates, name_within
-from laurels.boards.definition import OWNERS, BoardDefinition
+from laurels.boards.consent import EVERYTHING, check_change, check_drop, check_names, windows_at_risk
+from laurels.boards.definition import OWNERS, BoardDefinition, HoldLost
 from laurels.boards.keys import BoardRef, KeySpace
 from laurels.boards.preview import Preview, preview_windows
-from laurels.errors import Conflict, InvalidInput, NotFound, OutcomeUnknown, Unavailable
+from laurels.errors import Conflict, Drop, InvalidInput, NotFound, OutcomeUnknown, Unavailable
 from laurels.logs import get_logger
 
 if TYPE_CHECKING:
-    from laurels.archive.boards import BoardStore
+    from collections.abc import AsyncGenerator, Awaitable, Callable
+
+    from laurels.archive.boards import BoardStore, Retired, Terms
     from laurels.boards.catalog import Catalog
     from laurels.boards.claims import Patterns
     from laurels.boards.definition import Owner, StoredBoard, Window
     from laurels.boards.drops import Drops
     from laurels.boards.existing import ExistingKeys, Found
+    from laurels.boards.losses import Losses
     from laurels.moments import Moment
+
+Changed = TypeVar("Changed")
 
 # How long a request waits for Valkey to free what was dropped.
 FINISH_SECONDS: Final = 10.0
+# How often a change is tried for which the board must be held: the job `drops` may let go of it.
+HOLDS: Final = 4
 
 log = get_logger("laurels.boards")
 
@@ -41,16 +50,15 @@ class Definer:
         catalog: Catalog,
         store: BoardStore,
         drops: Drops,
+        losses: Losses,
         existing: ExistingKeys,
-        *,
-        cluster: bool,
     ) -> None:
         self._catalog = catalog
         self._store = store
-        self._retention = existing.retention
         self._drops = drops
+        self._losses = losses
         self._existing = existing
-        self._cluster = cluster
+        self._cluster = existing.valkey.is_cluster
         self._owner: Owner | None = None
 
     def acting_for(self, owner: Owner) -> Self:
@@ -60,41 +68,26 @@ class Definer:
         return flow
 
     async def define(
-        self, ref: BoardRef, definition: BoardDefinition, *, only_new: bool = False
+        self,
+        ref: BoardRef,
+        definition: BoardDefinition,
+        *,
+        only_new: bool = False,
+        allow_drop: frozenset[str] = frozenset(),
     ) -> StoredBoard:
-        """Creates the board, or changes it; raises `Conflict` for what entries forbid.
+        """Creates the board, or changes it; raises `Conflict` for what entries forbid, and `DropNotAllowed`
+        where a window that is not in `allow_drop` would lose entries or snapshots.
 
         With `only_new` a board that is there stays as it is, and `Conflict` is raised.
         """
         KeySpace(ref, definition, cluster=self._cluster)
         await self._check_feeds(ref, definition)
-        own = check_templates(ref, definition, cluster=self._cluster)
+        check_templates(ref, definition, cluster=self._cluster)
         if definition.keys:  # a dropped board may have had the same
             await self._drops.finish_all(templated=True)
         await self._drops.finish(ref)
-        before = await self._store.get(ref.project, ref.board)
-        if before and only_new:
-            raise Conflict(f"there is a board {ref} already")
-        if before:
-            before.require_writer(self._owner)
-            await self._check_takeover(before)
-        old = self._catalog.compile(before) if before else None
-        if old:
-            await self._check_change(old, Board(ref, definition, old.version, cluster=self._cluster))
-        # A flow's names are reserved for it; and whoever only adds a board of a facade's may not look at all
-        # keys. What another program has there, the board meets when it first writes to it.
-        found = None if only_new or self._owner else await self._found(ref, definition, old)
-        if found:
-            found.check(adopts=definition.adopt)
-        if before and old and old.keys.shards != definition.shards:
-            before = await self._clear(before)
-        stored = await self._store.put(
-            ref.project,
-            ref.board,
-            definition,
-            expected_version=before.version if before else 0,
-            owner=self._owner,
-            check_others=partial(self._check_apart, ref, own),
+        stored, found = await _until_held(
+            lambda: self._put(ref, definition, only_new=only_new, allow_drop=allow_drop)
         )
         self._catalog.forget(ref)
         board = self._catalog.compile(stored)
@@ -118,6 +111,80 @@ class Definer:
             raise Conflict(
                 f"{feeder} feeds {ref}, to which {OWNERS[owner]} alone is to write; end that first"
             )
+
+    async def _put(
+        self, ref: BoardRef, definition: BoardDefinition, *, only_new: bool, allow_drop: frozenset[str]
+    ) -> tuple[StoredBoard, Found | None]:
+        """As it is stored now, and what other programs have under its names."""
+        before = await self._store.get(*ref)
+        if before and only_new:
+            raise Conflict(f"there is a board {ref} already")
+        if before:
+            before.require_writer(self._owner)
+            await self._check_takeover(before)
+        is_change = before is not None and before.definition != definition
+        old = self._catalog.compile(before) if before else None
+        if old and is_change:
+            await self._check_entries(old, Board(ref, definition, old.version, cluster=self._cluster))
+        # A flow's names are reserved for it; and whoever only adds a board of a facade's may not look at all
+        # keys. What another program has there, the board meets when it first writes to it.
+        found = None if only_new or self._owner else await self._found(ref, definition, old)
+        if found:
+            found.check(adopts=definition.adopt)
+        own = check_templates(ref, definition, cluster=self._cluster)
+        terms: Terms = {"owner": self._owner, "check_others": partial(self._check_apart, ref, own)}
+        if before and is_change:
+            return await self._change(before, definition, allow_drop, terms), found
+        terms["expected_version"] = before.version if before else 0
+        return await self._store.put(*ref, definition, **terms), found
+
+    async def _change(
+        self, before: StoredBoard, definition: BoardDefinition, allow_drop: frozenset[str], terms: Terms
+    ) -> StoredBoard:
+        """Checks and stores the definition. Where entries that arrive between the two would be lost, or would
+        forbid it, the board is held for both.
+        """
+        ref = BoardRef(before.project, before.board)
+        old = self._catalog.compile(before)
+        new = Board(ref, definition, before.version, cluster=self._cluster)
+        check_names(ref, (*old.definition.windows, *definition.windows), allow_drop)
+        may_lose = not self._owns(before) and not windows_at_risk(old.definition, definition) <= allow_drop
+
+        async def check() -> None:
+            await self._check_entries(old, new)
+            if may_lose:
+                check_change(ref, await self._losses.of_change(old, before.id, new), allow_drop)
+
+        await check()
+        now = before
+        if old.keys.shards != definition.shards:
+            now = await self._clear(before)
+        terms["expected_version"] = now.version
+        if not may_lose and not _fixed(old, new) and not _reshaped(old, new):
+            return await self._store.put(*ref, definition, **terms)
+        async with self._holding(now) as held:
+            await check()
+            terms["held"] = held
+            return await self._store.put(*ref, definition, **terms)
+
+    def _owns(self, stored: StoredBoard) -> bool:
+        """A flow makes its boards of what it has elsewhere, so it may drop what they hold."""
+        return self._owner is not None and stored.owner == self._owner
+
+    @asynccontextmanager
+    async def _holding(self, stored: StoredBoard) -> AsyncGenerator[Retired]:
+        """Keeps everybody else off the board until the block has changed it or raises. If this process dies,
+        the job `drops` opens the board again.
+        """
+        ref = BoardRef(stored.project, stored.board)
+        held = await self._store.hold(*ref, stored.version)
+        try:
+            await self._catalog.bar(self._catalog.compile(stored), held.number)
+            yield held
+        except BaseException:
+            await asyncio.shield(self._finish(ref))
+            self._catalog.forget(ref)
+            raise
 
     async def _clear(self, before: StoredBoard) -> StoredBoard:
         """Takes away what the board has in its shards; it holds no entries. As it is stored then."""
@@ -147,11 +214,13 @@ class Definer:
         before = await self._store.get(ref.project, ref.board)
         was = before.definition if before else None
         conflict: str | None = None
+        drops: tuple[Drop, ...] = ()
         try:
             old = self._catalog.compile(before) if before else None
             if before and old:
+                drops = await self._losses.of_change(old, before.id, board)
                 before.require_writer(self._owner)
-                await self._check_change(old, board)
+                await self._check_entries(old, board)
             if found := await self._found(ref, definition, old):
                 found.check(adopts=definition.adopt)
         except Conflict as error:
@@ -165,25 +234,45 @@ class Definer:
                 if was and getattr(was, name) != getattr(definition, name)
             ),
             conflict=conflict,
+            drops=drops,
             windows=preview_windows(board, now),
         )
 
-    async def drop(self, ref: BoardRef) -> None:
-        """Drops the board with everything that it holds; raises `NotFound`, or `Conflict` while it is fed.
+    async def drop(self, ref: BoardRef, *, allow_drop: frozenset[str] = frozenset()) -> None:
+        """Drops the board with everything that it holds; raises `NotFound`, `Conflict` while it is fed, or
+        `DropNotAllowed` when it holds something that is not in `allow_drop` ("all" allows everything).
 
         Dropped is dropped, though its memory in Valkey may be freed later.
         """
-        stored = await self._store.get(ref.project, ref.board)
-        feeder = await self._feeder(ref)
-        if stored:
-            stored.require_writer(self._owner)
-        if stored and feeder:
-            named = name_within(ref, feeder)
-            raise Conflict(f"{named} feeds {ref}; take {ref} out of its feeds first")
-        if stored is None or not await self._store.drop(ref.project, ref.board):
-            raise NotFound(f"there is no board {ref}")
+        await _until_held(lambda: self._drop(ref, allow_drop))
         self._catalog.forget(ref)
         await self._finish(ref)
+
+    async def _drop(self, ref: BoardRef, allow_drop: frozenset[str]) -> None:
+        stored = await self._store.get(*ref)
+        if stored is None:
+            raise NotFound(f"there is no board {ref}")
+        stored.require_writer(self._owner)
+        feeder = await self._feeder(ref)
+        if feeder:
+            named = name_within(ref, feeder)
+            raise Conflict(f"{named} feeds {ref}; take {ref} out of its feeds first")
+        if EVERYTHING in allow_drop or self._owns(stored):
+            is_dropped = await self._store.drop(*ref)
+        else:
+            await self._check_drop(stored, allow_drop)
+            await self._drops.finish(ref)
+            async with self._holding(stored) as held:
+                await self._check_drop(stored, allow_drop)
+                is_dropped = await self._store.drop(*ref, held=held)
+        if not is_dropped:
+            raise NotFound(f"there is no board {ref}")
+
+    async def _check_drop(self, stored: StoredBoard, allow_drop: frozenset[str]) -> None:
+        board = self._catalog.compile(stored)
+        drops = await self._losses.of_board(board, stored.id)
+        check_names(board.ref, board.definition.windows, allow_drop - {drop.window for drop in drops})
+        check_drop(board.ref, drops, allow_drop)
 
     async def _check_feeds(self, ref: BoardRef, definition: BoardDefinition) -> None:
         """Fed boards exist, and no submission would come back to where it started or go on from there."""
@@ -244,21 +333,9 @@ class Definer:
         except InvalidInput:  # defined on one node, and of no use on a cluster: it has no keys here
             return {}
 
-    async def _check_change(self, old: Board, new: Board) -> None:
-        was, will_be = old.definition, new.definition
-        changed = [name for name in FIXED if getattr(was, name) != getattr(will_be, name)]
-        if will_be.dense and not was.dense:
-            changed.append("dense")
-        if _system(was) != _system(will_be):
-            changed.append("rating.system")
-        outlines = {window.label: _outline(old, window) for window in was.windows}
-        reshaped = [
-            window.label
-            for window in will_be.windows
-            if (window.label in outlines and outlines[window.label] != _outline(new, window))
-            or (window.label not in outlines and (window.sum_of or window.period == "rolling"))
-        ]
-        if (changed or reshaped) and await self._retention.holds_entries(old):
+    async def _check_entries(self, old: Board, new: Board) -> None:
+        changed, reshaped = _fixed(old, new), _reshaped(old, new)
+        if (changed or reshaped) and await self._losses.retention.holds_entries(old):
             if changed:
                 raise Conflict(
                     f"{old.ref} holds entries, so {', '.join(changed)} cannot change; "
@@ -268,6 +345,35 @@ class Definer:
                 f"{old.ref} holds entries that the window {reshaped[0]!r} would have to be computed from; "
                 "define a new board with it, or drop this one first"
             )
+
+
+async def _until_held(change: Callable[[], Awaitable[Changed]]) -> Changed:
+    for _ in range(HOLDS - 1):
+        with suppress(HoldLost):
+            return await change()
+    return await change()
+
+
+def _fixed(old: Board, new: Board) -> list[str]:
+    """The changed fields that cannot change under entries."""
+    was, will_be = old.definition, new.definition
+    changed = [name for name in FIXED if getattr(was, name) != getattr(will_be, name)]
+    if will_be.dense and not was.dense:
+        changed.append("dense")
+    if _system(was) != _system(will_be):
+        changed.append("rating.system")
+    return changed
+
+
+def _reshaped(old: Board, new: Board) -> list[str]:
+    """The windows that would have to be computed from entries."""
+    outlines = {window.label: _outline(old, window) for window in old.definition.windows}
+    return [
+        window.label
+        for window in new.definition.windows
+        if (window.label in outlines and outlines[window.label] != _outline(new, window))
+        or (window.label not in outlines and (window.sum_of or window.period == "rolling"))
+    ]
 
 
 def _system(definition: BoardDefinition) -> str | None:

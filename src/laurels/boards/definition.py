@@ -445,6 +445,10 @@ class StoredBoard:
         require_writer(f"{self.project}/{self.board}", self.owner, writer)
 
 
+class HoldLost(Conflict):
+    """A board was opened to writers again before the change that it was held for was made."""
+
+
 def require_writer(board: str, owner: Owner | None, writer: Owner | None) -> None:
     if owner not in (None, writer):
         raise Conflict(f"{board} belongs to {OWNERS[owner]}, which alone writes to it; it can be read")

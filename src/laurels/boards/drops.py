@@ -121,6 +121,9 @@ class Drops:
         """Takes away what the definition in force has no place for; windows live as long as it says."""
         if stored is None:  # dropped this moment: that record has all of it
             return True
+        retired = [each for each in retired if each.number < stored.version]
+        if not retired:  # the board was held for a change that was not made
+            return True
         new = self.catalog.compile(stored)
         await self.catalog.adopt(new)
         for each in retired:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from laurels.boards.board import Board, Pane
     from laurels.boards.definition import BoardDefinition
+    from laurels.errors import Drop
     from laurels.moments import Moment
 
 # Stands for the value of a group's dimension, which is known only once somebody submits.
@@ -46,6 +47,8 @@ class Preview:
     """Fields that differ from the definition in force."""
     conflict: str | None
     """Why the entries that the board holds forbid it, and what to do instead."""
+    drops: tuple[Drop, ...]
+    """What it would take away, window by window; `define` wants these named in `allow_drop`."""
     windows: tuple[PreviewedWindow, ...]
 
 

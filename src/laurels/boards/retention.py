@@ -25,7 +25,7 @@ from laurels.valkey.functions import DefinitionChanged
 from laurels.valkey.messages import Guard, RemoveHeader
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Collection, Sequence
 
     from laurels.boards.board import Board, Pane
     from laurels.boards.catalog import Catalog
@@ -115,6 +115,18 @@ class Retention:
             return set()
         fields = await self._valkey.command("HGETALL", board.keys.of_board(0, "board"))
         return {name[len(ADOPTED) :].decode() for name in fields if name.startswith(ADOPTED)}
+
+    async def size(self, board: Board, shard: int, address: Address) -> int:
+        """How many entries of a window a shard has."""
+        return await self._valkey.command("ZCARD", board.window_key(shard, address))
+
+    async def ratings(self, board: Board) -> int:
+        """How many players have a rating."""
+        shards = range(board.keys.shards)
+        found = [
+            await self._valkey.command("HLEN", board.keys.of_board(shard, "ratings")) for shard in shards
+        ]
+        return sum(found)
 
     async def take(self, board: Board, shard: int, guard: Guard) -> None:
         """Takes everything away that a shard of the board has, but for the board's own hash. May be stopped
@@ -256,13 +268,9 @@ class Retention:
         await self._discards.discard(*keys, guard=guard)
 
     async def _entries(self, board: Board, address: Address) -> int:
-        counts = await asyncio.gather(
-            *(
-                self._valkey.command("ZCARD", board.window_key(shard, address))
-                for shard in range(board.keys.shards)
-            )
+        return sum(
+            await asyncio.gather(*(self.size(board, shard, address) for shard in range(board.keys.shards)))
         )
-        return sum(counts)
 
     async def _listed(self, board: Board, panes: list[Pane], now: Moment) -> AsyncIterator[tuple[Pane, Slot]]:
         by_label = {pane.label: pane for pane in panes}
@@ -282,9 +290,13 @@ class Retention:
                 if has_begun and (until is None or now < until):
                     yield pane, slot
 
-    async def addresses(self, board: Board, shard: int) -> AsyncIterator[Address]:
-        """Every window that was written and may still be there: whole, then its groups."""
+    async def addresses(
+        self, board: Board, shard: int, labels: Collection[str] | None = None
+    ) -> AsyncIterator[Address]:
+        """Every window that was written and may still be there: whole, then its groups; all, or these."""
         for token in await self._tokens(board, shard):
+            if labels is not None and token.partition("|")[0] not in labels:
+                continue
             async for address in self._addresses_of(board, shard, token):
                 yield address
 

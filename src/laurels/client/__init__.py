@@ -29,7 +29,7 @@ Errors are those of `laurels.errors`.
 >>> client.standing("client", "zoe")  # doctest: +IGNORE_EXCEPTION_DETAIL
 Traceback (most recent call last):
 laurels.errors.NotFound: examples/client: 'zoe' has no entry in all_time (request 5d1b…)
->>> client.drop("client")
+>>> client.drop("client", allow_drop="all")
 >>> client.close()
 """
 

@@ -8,6 +8,7 @@ LaurelsError                500   an error on the server's side
 ├── Forbidden               403   the key is good, but not for this
 ├── NotFound                404   a project, board, window or member that is not there
 ├── Conflict                409   the change contradicts what the board already holds
+│   └── DropNotAllowed      409   the change would drop entries or snapshots; ``drops`` says which
 ├── RateLimited             429   too many requests, for longer than the client's retries go on
 ├── Refused                 4xx   any other refusal; ``problem`` and ``answered`` say which
 ├── NotUnderstood                 the answer is not one of Laurels': is the address right?
@@ -28,7 +29,15 @@ import msgspec
 
 from laurels.client.retries import asked_pause
 from laurels.client.steps import Lost
-from laurels.errors import FieldError, InvalidInput, LaurelsError, OutcomeUnknown, RateLimited
+from laurels.errors import (
+    Drop,
+    DropNotAllowed,
+    FieldError,
+    InvalidInput,
+    LaurelsError,
+    OutcomeUnknown,
+    RateLimited,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,6 +80,7 @@ class Problem(msgspec.Struct, frozen=True):
     errors: tuple[FieldError, ...] = ()
     retry_with: str | None = None
     checks: dict[str, str] = {}
+    drops: tuple[Drop, ...] = ()
 
     @property
     def kind(self) -> str:
@@ -114,6 +124,8 @@ def error_for(problem: Problem, request_id: str = "") -> LaurelsError:
         return kind(detail, *problem.errors)
     if issubclass(kind, OutcomeUnknown):
         return kind(detail, problem.retry_with)
+    if issubclass(kind, DropNotAllowed):
+        return kind(detail, problem.drops)
     return kind(detail)
 
 

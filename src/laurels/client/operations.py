@@ -123,14 +123,21 @@ class Operations:
     # Boards
 
     def define(
-        self, board: str, definition: BoardDefinition | Mapping[str, Any] | None = None
+        self,
+        board: str,
+        definition: BoardDefinition | Mapping[str, Any] | None = None,
+        *,
+        allow_drop: str | Iterable[str] = (),
     ) -> Flow[StoredBoard]:
-        """Creates the board, or changes it; a mapping is the JSON of the API."""
+        """Creates the board, or changes it; a mapping is the JSON of the API. `allow_drop` names the windows
+        that may lose entries (`"weekly,monthly"`), else `DropNotAllowed`.
+        """
         if isinstance(definition, BoardDefinition):
             fields: Mapping[str, Any] = definition.model_dump(mode="json", exclude_defaults=True)
         else:
             fields = definition or {}
-        request = Request("PUT", self._path(board), body=_encoded("definition", fields), headers=JSON)
+        path = _asking(self._path(board), _allowing(allow_drop))
+        request = Request("PUT", path, body=_encoded("definition", fields), headers=JSON)
         reply = yield from self._caller.call(request)
         return _stored(decoded(reply, _Board), created=reply.status == 201)
 
@@ -138,9 +145,10 @@ class Operations:
         """The definition in force."""
         return _stored((yield from self._asked(self._path(board), _Board))).definition
 
-    def drop(self, board: str) -> Flow[None]:
-        """Drops the board with everything that it holds."""
-        yield from self._caller.call(Request("DELETE", self._path(board)), once_gone=True)
+    def drop(self, board: str, *, allow_drop: str | Iterable[str] = ()) -> Flow[None]:
+        """Drops the board. Raises `DropNotAllowed` if it holds entries, unless `allow_drop` is `"all"`."""
+        path = _asking(self._path(board), _allowing(allow_drop))
+        yield from self._caller.call(Request("DELETE", path), once_gone=True)
 
     def projects(self) -> Flow[list[str]]:
         """The projects that have boards and that the key may see, by name."""
@@ -340,6 +348,11 @@ class Operations:
     def _member(self, board: str, member: str) -> str:
         check_member(member)
         return f"{self._path(board)}/entries/{_segment(member)}"
+
+
+def _allowing(allow_drop: str | Iterable[str]) -> Query:
+    names = allow_drop if isinstance(allow_drop, str) else ",".join(allow_drop)
+    return {"allow_drop": names or None}
 
 
 def _durable(durability: Durability | None) -> dict[str, str]:

@@ -5,18 +5,28 @@ export interface FieldError {
   readonly detail: string;
 }
 
+/** What a change would take away of one window. */
+export interface Drop {
+  readonly window: string;
+  readonly entries: number;
+  readonly snapshots: number;
+}
+
 export class Problem extends Error {
   /** HTTP's; 0 when there was no answer. */
   readonly status: number;
   readonly title: string;
   readonly errors: readonly FieldError[];
+  /** Of a change that waits to be allowed: what it would drop. */
+  readonly drops: readonly Drop[];
 
-  constructor(status: number, title: string, detail: string, errors: readonly FieldError[] = []) {
+  constructor(status: number, title: string, detail: string, errors: readonly FieldError[] = [], drops: readonly Drop[] = []) {
     super(detail || title);
     this.name = "Problem";
     this.status = status;
     this.title = title;
     this.errors = errors;
+    this.drops = drops;
   }
 
   get isOffline(): boolean {
@@ -41,11 +51,16 @@ export function problemOf(status: number, body: unknown): Problem {
   const said = (typeof body === "object" && body !== null ? body : {}) as Record<string, unknown>;
   const text = (name: string) => (typeof said[name] === "string" ? said[name] : "");
   const errors = Array.isArray(said["errors"]) ? said["errors"].filter(isFieldError) : [];
-  return new Problem(status, text("title") || `The answer was ${status}`, text("detail"), errors);
+  const drops = Array.isArray(said["drops"]) ? said["drops"].filter(isDrop) : [];
+  return new Problem(status, text("title") || `The answer was ${status}`, text("detail"), errors, drops);
 }
 
 function isFieldError(value: unknown): value is FieldError {
   return typeof value === "object" && value !== null && "field" in value && "detail" in value;
+}
+
+function isDrop(value: unknown): value is Drop {
+  return typeof value === "object" && value !== null && "window" in value && "entries" in value && "snapshots" in value;
 }
 
 export const asProblem = (error: unknown): Problem =>

@@ -40,12 +40,12 @@ export function BoardPage({ path: [project = "", name = ""] }: ViewProps) {
           typed={name}
           onClose={() => setDropping(false)}
           act={async () => {
-            await ask(consoleApi.DELETE("/v1/projects/{project}/boards/{board}", { params: { path: at } }));
+            await ask(consoleApi.DELETE("/v1/projects/{project}/boards/{board}", { params: { path: at, query: { allow_drop: "all" } } }));
             say(`${project}/${name} is gone`);
             navigate(["console", "boards", project], {}, { replace: true });
           }}
         >
-          <p>With every window, group and entry that it holds, and its journal. This cannot be undone.</p>
+          <p>With every window, group and entry that it holds, its archived tables and its journal. This cannot be undone.</p>
         </Confirm>
       )}
       <Told asked={board}>{(data) => <AtWork board={data} />}</Told>

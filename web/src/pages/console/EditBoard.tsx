@@ -1,7 +1,7 @@
 /** A board made or changed: each field says what it means, and what it would make of this moment is shown beside. */
 import { type FormEvent, useEffect, useRef, useState } from "react";
 import { ask, type Schemas } from "../../lib/client";
-import { asProblem, type Problem } from "../../lib/problem";
+import { asProblem, type Drop, type Problem } from "../../lib/problem";
 import { useAsk } from "../../lib/useAsk";
 import { Link, navigate, useAddress } from "../../router/router";
 import { Button, buttonClass, Input, say, Select, TextArea } from "../../ui";
@@ -9,7 +9,8 @@ import { Archive, Pair, Part, Tick, Windows } from "./BoardParts";
 import styles from "./console.module.css";
 import { definitionOf, type Draft, draftOf, wrongAt, wrongWithin } from "./definition";
 import type { ViewProps } from "./index";
-import { Heading, Told, useProjects } from "./parts";
+import { Drops } from "./Drops";
+import { Confirm, Heading, Told, useProjects } from "./parts";
 import { type At, PreviewSheet, usePreview } from "./Preview";
 import { consoleApi, isOperator, type Session } from "./session";
 
@@ -50,6 +51,7 @@ function BoardForm({ session, at: given, begin, isNew = false }: FormProps) {
   const [at, setAt] = useState(given);
   const [draft, setDraft] = useState(begin);
   const [refused, setRefused] = useState<Problem>();
+  const [dropping, setDropping] = useState<readonly Drop[]>([]);
   const [isSaving, setSaving] = useState(false);
   const form = useRef<HTMLFormElement>(null);
   const projects = useProjects(session).data ?? [];
@@ -79,220 +81,235 @@ function BoardForm({ session, at: given, begin, isNew = false }: FormProps) {
     setSaving(true);
     setRefused(undefined);
     try {
-      const params = { path: at };
-      const body = made.definition as Schemas["BoardDefinition"];
-      await ask(consoleApi.PUT("/v1/projects/{project}/boards/{board}", { params, body }));
-      say(isNew ? `${at.project}/${at.board} is defined` : `${at.project}/${at.board} is changed`);
-      navigate(["console", "boards", at.project, at.board]);
+      await define([]);
     } catch (error) {
-      setRefused(asProblem(error));
+      const problem = asProblem(error);
+      if (problem.drops.length) setDropping(problem.drops);
+      else setRefused(problem);
       setSaving(false);
     }
   };
 
+  const define = async (allowed: readonly Drop[]) => {
+    const query = allowed.length ? { allow_drop: allowed.map(({ window }) => window).join(",") } : {};
+    const params = { path: at, query };
+    const body = made.definition as Schemas["BoardDefinition"];
+    await ask(consoleApi.PUT("/v1/projects/{project}/boards/{board}", { params, body }));
+    say(isNew ? `${at.project}/${at.board} is defined` : `${at.project}/${at.board} is changed`);
+    navigate(["console", "boards", at.project, at.board]);
+  };
+
   return (
-    <form ref={form} onSubmit={(event) => void save(event)} className={styles["columns"]}>
-      <div className={styles["fields"]}>
-        {refused && <Refusal problem={refused} />}
-        {isNew && (
-          <Part title="Name">
-            <Pair>
-              {isOperator(session) ? (
+    <>
+      {dropping.length > 0 && (
+        <Confirm title={`Drop entries of ${at.project}/${at.board}?`} does="Save and drop them" typed={at.board} onClose={() => setDropping([])} act={() => define(dropping)}>
+          <p>The new definition has no place for these. This cannot be undone.</p>
+          <Drops drops={dropping} />
+        </Confirm>
+      )}
+      <form ref={form} onSubmit={(event) => void save(event)} className={styles["columns"]}>
+        <div className={styles["fields"]}>
+          {refused && <Refusal problem={refused} />}
+          {isNew && (
+            <Part title="Name">
+              <Pair>
+                {isOperator(session) ? (
+                  <Input
+                    label="Project"
+                    required
+                    pattern={PATTERN}
+                    list="console-projects"
+                    value={at.project}
+                    hint="A tenant: 1 to 64 of A-Z a-z 0-9 - _ . A new name makes a new project."
+                    onChange={(event) => setAt({ ...at, project: event.target.value })}
+                  />
+                ) : (
+                  <Input label="Project" value={at.project} readOnly hint="The project of your key." />
+                )}
                 <Input
-                  label="Project"
+                  label="Board"
                   required
                   pattern={PATTERN}
-                  list="console-projects"
-                  value={at.project}
-                  hint="A tenant: 1 to 64 of A-Z a-z 0-9 - _ . A new name makes a new project."
-                  onChange={(event) => setAt({ ...at, project: event.target.value })}
+                  value={at.board}
+                  hint="A ranking of the project: 1 to 64 of A-Z a-z 0-9 - _ ."
+                  onChange={(event) => setAt({ ...at, board: event.target.value })}
                 />
-              ) : (
-                <Input label="Project" value={at.project} readOnly hint="The project of your key." />
-              )}
-              <Input
-                label="Board"
-                required
-                pattern={PATTERN}
-                value={at.board}
-                hint="A ranking of the project: 1 to 64 of A-Z a-z 0-9 - _ ."
-                onChange={(event) => setAt({ ...at, board: event.target.value })}
+              </Pair>
+              <datalist id="console-projects">
+                {projects.map((project) => (
+                  <option key={project} value={project} />
+                ))}
+              </datalist>
+            </Part>
+          )}
+
+          <Part title="Scores">
+            <Pair>
+              <Select
+                label="Aggregate"
+                value={draft.aggregate}
+                wrong={wrongAt(errors, "aggregate")}
+                hint="What a new score does to the entry in its window."
+                options={[
+                  { value: "best", label: "best: the better one stays" },
+                  { value: "last", label: "last: the newest one stays" },
+                  { value: "first", label: "first: the oldest one stays" },
+                  { value: "sum", label: "sum: scores are added" },
+                ]}
+                onChoose={(aggregate) => change({ aggregate })}
+              />
+              <Select
+                label="Order"
+                value={draft.order}
+                wrong={wrongAt(errors, "order")}
+                hint="Which score is best."
+                options={[
+                  { value: "desc", label: "desc: the greatest" },
+                  { value: "asc", label: "asc: the smallest" },
+                ]}
+                onChoose={(order) => change({ order })}
+              />
+              <Select
+                label="Score"
+                value={draft.score}
+                wrong={wrongAt(errors, "score")}
+                hint="A double is exact for whole numbers to 2^53."
+                options={[
+                  { value: "number", label: "number: a double" },
+                  { value: "int64", label: "int64: exact whole numbers" },
+                ]}
+                onChoose={(score) => change({ score })}
+              />
+              <Select
+                label="Ties"
+                value={draft.ties}
+                wrong={wrongAt(errors, "ties")}
+                hint="What ranks equal scores get."
+                options={[
+                  { value: "shared", label: "shared: 1-2-2-4" },
+                  { value: "earliest", label: "earliest: who reached it first" },
+                  { value: "member", label: "member: by id, ascending" },
+                ]}
+                onChoose={(ties) => change({ ties })}
               />
             </Pair>
-            <datalist id="console-projects">
-              {projects.map((project) => (
-                <option key={project} value={project} />
+            <Tick label="allow_op" isOn={draft.allow_op} wrong={wrongAt(errors, "allow_op")} onChange={(allow_op) => change({ allow_op })}>
+              Let a submission carry its own <code>op</code>: best, last, first or sum.
+            </Tick>
+            <Tick label="dense" isOn={draft.dense} wrong={wrongAt(errors, "dense")} onChange={(dense) => change({ dense })}>
+              Keep dense ranks (1-2-2-3) ready.
+            </Tick>
+            <Tick label="player_writes" isOn={draft.player_writes} wrong={wrongAt(errors, "player_writes")} onChange={(player_writes) => change({ player_writes })}>
+              A player’s token may submit for itself; else only server keys do.
+            </Tick>
+          </Part>
+
+          <Windows draft={draft} errors={errors} change={change} />
+
+          <Part title="Time">
+            <Pair>
+              <Input label="Timezone" list="console-zones" {...text("timezone")} onFocus={() => setZones(ZONES)} wrong={wrongAt(errors, "timezone")} hint="Where the board’s days begin: any IANA name." />
+              <Input label="Lateness" {...text("lateness")} wrong={wrongAt(errors, "lateness")} hint="How old a score’s own time may be: an ISO duration, such as P1D." />
+            </Pair>
+            <datalist id="console-zones">
+              {zones.map((zone) => (
+                <option key={zone} value={zone} />
               ))}
             </datalist>
           </Part>
-        )}
 
-        <Part title="Scores">
-          <Pair>
-            <Select
-              label="Aggregate"
-              value={draft.aggregate}
-              wrong={wrongAt(errors, "aggregate")}
-              hint="What a new score does to the entry in its window."
-              options={[
-                { value: "best", label: "best: the better one stays" },
-                { value: "last", label: "last: the newest one stays" },
-                { value: "first", label: "first: the oldest one stays" },
-                { value: "sum", label: "sum: scores are added" },
-              ]}
-              onChoose={(aggregate) => change({ aggregate })}
-            />
-            <Select
-              label="Order"
-              value={draft.order}
-              wrong={wrongAt(errors, "order")}
-              hint="Which score is best."
-              options={[
-                { value: "desc", label: "desc: the greatest" },
-                { value: "asc", label: "asc: the smallest" },
-              ]}
-              onChoose={(order) => change({ order })}
-            />
-            <Select
-              label="Score"
-              value={draft.score}
-              wrong={wrongAt(errors, "score")}
-              hint="A double is exact for whole numbers to 2^53."
-              options={[
-                { value: "number", label: "number: a double" },
-                { value: "int64", label: "int64: exact whole numbers" },
-              ]}
-              onChoose={(score) => change({ score })}
-            />
-            <Select
-              label="Ties"
-              value={draft.ties}
-              wrong={wrongAt(errors, "ties")}
-              hint="What ranks equal scores get."
-              options={[
-                { value: "shared", label: "shared: 1-2-2-4" },
-                { value: "earliest", label: "earliest: who reached it first" },
-                { value: "member", label: "member: by id, ascending" },
-              ]}
-              onChoose={(ties) => change({ ties })}
-            />
-          </Pair>
-          <Tick label="allow_op" isOn={draft.allow_op} wrong={wrongAt(errors, "allow_op")} onChange={(allow_op) => change({ allow_op })}>
-            Let a submission carry its own <code>op</code>: best, last, first or sum.
-          </Tick>
-          <Tick label="dense" isOn={draft.dense} wrong={wrongAt(errors, "dense")} onChange={(dense) => change({ dense })}>
-            Keep dense ranks (1-2-2-3) ready.
-          </Tick>
-          <Tick label="player_writes" isOn={draft.player_writes} wrong={wrongAt(errors, "player_writes")} onChange={(player_writes) => change({ player_writes })}>
-            A player’s token may submit for itself; else only server keys do.
-          </Tick>
-        </Part>
-
-        <Windows draft={draft} errors={errors} change={change} />
-
-        <Part title="Time">
-          <Pair>
-            <Input label="Timezone" list="console-zones" {...text("timezone")} onFocus={() => setZones(ZONES)} wrong={wrongAt(errors, "timezone")} hint="Where the board’s days begin: any IANA name." />
-            <Input label="Lateness" {...text("lateness")} wrong={wrongAt(errors, "lateness")} hint="How old a score’s own time may be: an ISO duration, such as P1D." />
-          </Pair>
-          <datalist id="console-zones">
-            {zones.map((zone) => (
-              <option key={zone} value={zone} />
-            ))}
-          </datalist>
-        </Part>
-
-        <Part title="Groups">
-          <TextArea
-            label="Groups"
-            {...text("groups")}
-            placeholder={"country\nregion, city"}
-            wrong={wrongWithin(errors, "groups")}
-            hint="Each line is ranked besides the whole board, by one dimension or several with commas between."
-          />
-          <Pair>
-            <Input
-              label="Timezone by"
-              {...text("timezone_by")}
-              wrong={wrongAt(errors, "timezone_by")}
-              hint="A dimension whose values have their own zone, such as a campus."
-            />
+          <Part title="Groups">
             <TextArea
-              label="Timezones"
-              {...text("timezones")}
-              placeholder="kyoto = Asia/Tokyo"
-              wrong={wrongWithin(errors, "timezones")}
-              hint="For “timezone by”: value = zone, one a line. Others use the board’s."
+              label="Groups"
+              {...text("groups")}
+              placeholder={"country\nregion, city"}
+              wrong={wrongWithin(errors, "groups")}
+              hint="Each line is ranked besides the whole board, by one dimension or several with commas between."
             />
-          </Pair>
-        </Part>
+            <Pair>
+              <Input
+                label="Timezone by"
+                {...text("timezone_by")}
+                wrong={wrongAt(errors, "timezone_by")}
+                hint="A dimension whose values have their own zone, such as a campus."
+              />
+              <TextArea
+                label="Timezones"
+                {...text("timezones")}
+                placeholder="kyoto = Asia/Tokyo"
+                wrong={wrongWithin(errors, "timezones")}
+                hint="For “timezone by”: value = zone, one a line. Others use the board’s."
+              />
+            </Pair>
+          </Part>
 
-        <Part title="Limits" wrong={wrongAt(errors, "limits")} hint="Submissions outside these are refused. Leave empty what has no limit.">
-          <Pair>
-            <Input label="Min" inputMode="decimal" {...text("min")} wrong={wrongAt(errors, "limits.min")} hint="The least score." />
-            <Input label="Max" inputMode="decimal" {...text("max")} wrong={wrongAt(errors, "limits.max")} hint="The greatest score." />
-            <Input
-              label="Max change"
-              inputMode="decimal"
-              {...text("max_change")}
-              wrong={wrongAt(errors, "limits.max_change")}
-              hint="How far one submission may move the entry."
+          <Part title="Limits" wrong={wrongAt(errors, "limits")} hint="Submissions outside these are refused. Leave empty what has no limit.">
+            <Pair>
+              <Input label="Min" inputMode="decimal" {...text("min")} wrong={wrongAt(errors, "limits.min")} hint="The least score." />
+              <Input label="Max" inputMode="decimal" {...text("max")} wrong={wrongAt(errors, "limits.max")} hint="The greatest score." />
+              <Input
+                label="Max change"
+                inputMode="decimal"
+                {...text("max_change")}
+                wrong={wrongAt(errors, "limits.max_change")}
+                hint="How far one submission may move the entry."
+              />
+            </Pair>
+          </Part>
+
+          <Archive draft={draft} errors={errors} change={change} />
+
+          <Part title="Further">
+            <TextArea
+              label="Feeds"
+              {...text("feeds")}
+              placeholder="global/score"
+              wrong={wrongWithin(errors, "feeds")}
+              hint="Boards that receive every submission too, under their own definitions: project/board, one a line."
             />
-          </Pair>
-        </Part>
-
-        <Archive draft={draft} errors={errors} change={change} />
-
-        <Part title="Further">
-          <TextArea
-            label="Feeds"
-            {...text("feeds")}
-            placeholder="global/score"
-            wrong={wrongWithin(errors, "feeds")}
-            hint="Boards that receive every submission too, under their own definitions: project/board, one a line."
-          />
-          <Input label="Shards" inputMode="numeric" {...text("shards")} wrong={wrongAt(errors, "shards")} hint="Over how many hash slots of a cluster the members are spread: 1 to 256." />
-          <TextArea
-            label="Keys"
-            {...text("keys")}
-            placeholder={"weekly = leaderboard:{project}:weekly:{slot}"}
-            wrong={wrongWithin(errors, "keys")}
-            hint="Names of your own in Valkey: window = template, one a line; of a group window:dimension. A template names {project} {board} {slot} {yyyymmdd} {yyyyww} {yyyymm} {group.NAME}."
-          />
-          <Tick label="adopt" isOn={draft.adopt} wrong={wrongAt(errors, "adopt")} onChange={(adopt) => change({ adopt })}>
-            Take over sorted sets that another program has under these names. Dropping the board leaves them.
-          </Tick>
-          <Pair>
-            <Select
-              label="Rating"
-              value={draft.rating}
-              wrong={wrongWithin(errors, "rating")}
-              hint="Scores come from matches, not from submissions."
-              options={[
-                { value: "", label: "none" },
-                { value: "elo", label: "elo" },
-                { value: "glicko2", label: "glicko2" },
-                { value: "openskill", label: "openskill" },
-              ]}
-              onChoose={(rating) => change({ rating })}
+            <Input label="Shards" inputMode="numeric" {...text("shards")} wrong={wrongAt(errors, "shards")} hint="Over how many hash slots of a cluster the members are spread: 1 to 256." />
+            <TextArea
+              label="Keys"
+              {...text("keys")}
+              placeholder={"weekly = leaderboard:{project}:weekly:{slot}"}
+              wrong={wrongWithin(errors, "keys")}
+              hint="Names of your own in Valkey: window = template, one a line; of a group window:dimension. A template names {project} {board} {slot} {yyyymmdd} {yyyyww} {yyyymm} {group.NAME}."
             />
-            {draft.rating && (
-              <TextArea label="Constants" {...text("constants")} placeholder={"k = 32\ninitial = 1000"} hint="Of the rating: name = value, one a line; the others have their defaults." />
-            )}
-          </Pair>
-        </Part>
+            <Tick label="adopt" isOn={draft.adopt} wrong={wrongAt(errors, "adopt")} onChange={(adopt) => change({ adopt })}>
+              Take over sorted sets that another program has under these names. Dropping the board leaves them.
+            </Tick>
+            <Pair>
+              <Select
+                label="Rating"
+                value={draft.rating}
+                wrong={wrongWithin(errors, "rating")}
+                hint="Scores come from matches, not from submissions."
+                options={[
+                  { value: "", label: "none" },
+                  { value: "elo", label: "elo" },
+                  { value: "glicko2", label: "glicko2" },
+                  { value: "openskill", label: "openskill" },
+                ]}
+                onChoose={(rating) => change({ rating })}
+              />
+              {draft.rating && (
+                <TextArea label="Constants" {...text("constants")} placeholder={"k = 32\ninitial = 1000"} hint="Of the rating: name = value, one a line; the others have their defaults." />
+              )}
+            </Pair>
+          </Part>
 
-        <div className={styles["save"]}>
-          <Link to={isNew ? ["console", "boards"] : ["console", "boards", at.project, at.board]} className={buttonClass()}>
-            Cancel
-          </Link>
-          <Button type="submit" look="primary" disabled={isSaving}>
-            {isNew ? "Define the board" : "Save the changes"}
-          </Button>
+          <div className={styles["save"]}>
+            <Link to={isNew ? ["console", "boards"] : ["console", "boards", at.project, at.board]} className={buttonClass()}>
+              Cancel
+            </Link>
+            <Button type="submit" look="primary" disabled={isSaving}>
+              {isNew ? "Define the board" : "Save the changes"}
+            </Button>
+          </div>
         </div>
-      </div>
-      <PreviewSheet at={at} preview={preview} errors={errors} json={JSON.stringify(made.definition, null, 2)} />
-    </form>
+        <PreviewSheet at={at} preview={preview} errors={errors} json={JSON.stringify(made.definition, null, 2)} />
+      </form>
+    </>
   );
 }
 

@@ -3,6 +3,7 @@ import { ask, type Schemas } from "../../lib/client";
 import type { FieldError, Problem } from "../../lib/problem";
 import { useAsk } from "../../lib/useAsk";
 import { list } from "../../lib/words";
+import { Drops } from "./Drops";
 import { ErrorState, Moment, Sheet } from "../../ui";
 import styles from "./console.module.css";
 import { useSettled, Wide } from "./parts";
@@ -48,6 +49,12 @@ export function PreviewSheet({ at, preview, errors, json }: { at: At; preview: P
       <div role="status">
         {!preview.isReady && <p className={styles["soft"]}>Give the board a name to see its windows and keys.</p>}
         {data?.conflict && !problem && <p className={styles["warning"]}>{data.conflict}</p>}
+        {data && data.drops.length > 0 && !problem && (
+          <div className={styles["warning"]}>
+            <p>Drops entries. Saving asks before it does:</p>
+            <Drops drops={data.drops} />
+          </div>
+        )}
         {errors.length > 0 && (
           <ul className={styles["wrongs"]}>
             {errors.map((error) => (

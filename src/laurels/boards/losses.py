@@ -1,0 +1,133 @@
+"""Counts what a change would drop, window by window, without reading an entry."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from laurels.boards.board import Address
+from laurels.boards.consent import RATINGS, windows_at_risk
+from laurels.boards.keys import WHOLE
+from laurels.boards.retention import target_at
+from laurels.errors import Drop
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable
+
+    from laurels.archive.snapshots import SnapshotCount, SnapshotStore
+    from laurels.boards.board import Board
+    from laurels.boards.retention import Retention
+    from laurels.clock import Clock
+    from laurels.moments import Moment
+
+COUNTED_AT_ONCE: Final = 200
+
+
+@dataclass(frozen=True)
+class Losses:
+    retention: Retention
+    snapshots: SnapshotStore
+    clock: Clock
+
+    async def of_change(self, old: Board, board_id: int, new: Board) -> tuple[Drop, ...]:
+        """What can be asked for now, and could not be once `new` is in force."""
+        risky = windows_at_risk(old.definition, new.definition)
+        if not risky:
+            return ()
+        now = self.clock()
+        addresses = (
+            (shard, address)
+            async for shard, address in self._askable(old, risky, now)
+            if not is_askable(new, address, now)
+        )
+        entries = await self._entries(old, addresses)
+        snapshots = Counter[str]()
+        for counted in await self.snapshots.counts(board_id):
+            if _has_table(old, counted) and not _has_table(new, counted):
+                snapshots[counted.period] += counted.number
+        return _drops(old, entries, snapshots)
+
+    async def of_board(self, old: Board, board_id: int) -> tuple[Drop, ...]:
+        """What goes with the board: all that can be asked for, all ratings, and all archived tables."""
+        every = frozenset(window.label for window in old.definition.windows)
+        entries = await self._entries(old, self._askable(old, every, self.clock()))
+        if old.is_rated:
+            entries[RATINGS] += await self.retention.ratings(old)
+        snapshots = Counter[str]()
+        for counted in await self.snapshots.counts(board_id):
+            snapshots[counted.period] += counted.number
+        return _drops(old, entries, snapshots)
+
+    async def _askable(
+        self, board: Board, labels: frozenset[str], now: Moment
+    ) -> AsyncIterator[tuple[int, Address]]:
+        """The windows of these names that can be asked for, whole and by group, in each shard."""
+        current = {
+            Address(pane.label, pane.calendar.at(now).text, WHOLE)
+            for pane in board.panes(board.definition.timezone)
+            if pane.label in labels
+        }
+        for shard in range(board.keys.shards):
+            for address in current:  # also where Valkey lost the list of windows
+                if is_askable(board, address, now):
+                    yield shard, address
+            async for address in self.retention.addresses(board, shard, labels):
+                is_new = address not in current
+                if is_new and is_askable(board, address, now) and not _is_ahead(board, address, now):
+                    yield shard, address
+
+    async def _entries(self, board: Board, found: AsyncIterator[tuple[int, Address]]) -> Counter[str]:
+        entries, chunk = Counter[str](), list[tuple[int, Address]]()
+        async for each in found:
+            chunk.append(each)
+            if len(chunk) == COUNTED_AT_ONCE:
+                entries += await self._counted(board, chunk)
+                chunk.clear()
+        return entries + await self._counted(board, chunk)
+
+    async def _counted(self, board: Board, chunk: Iterable[tuple[int, Address]]) -> Counter[str]:
+        chunk = list(chunk)
+        counts = await asyncio.gather(*(self.retention.size(board, *each) for each in chunk))
+        entries = Counter[str]()
+        for (_, address), count in zip(chunk, counts, strict=True):
+            entries[address.label] += count
+        return entries
+
+
+def is_askable(board: Board, address: Address, now: Moment) -> bool:
+    """Whether the window can be asked for; or will be, where it has not begun on the board's clock."""
+    target = target_at(board, address)
+    if target is None or target.pane.is_hidden:
+        return False
+    until = target.pane.calendar.kept_until(target.slot)
+    return until is None or now < until
+
+
+def _is_ahead(board: Board, address: Address, now: Moment) -> bool:
+    """Whether it is a rolling window of tomorrow, which is computed ahead from the same days."""
+    target = target_at(board, address)
+    if target is None or target.pane.how != "fold" or target.slot.ends is None:
+        return False
+    current = target.pane.calendar.at(now).ends
+    return current is not None and target.slot.ends > current
+
+
+def _has_table(board: Board, counted: SnapshotCount) -> bool:
+    """Whether reads of the window or group find such archived tables."""
+    if board.definition.window(counted.period) is None:
+        return False
+    return not counted.dimensions or counted.dimensions in board.definition.groups
+
+
+def _drops(board: Board, entries: Counter[str], snapshots: Counter[str]) -> tuple[Drop, ...]:
+    """In the order of the definition; windows that it no longer has come behind."""
+    labels = dict.fromkeys(
+        [*(window.label for window in board.definition.windows), *entries, *sorted(snapshots)]
+    )
+    return tuple(
+        Drop(label, entries[label], snapshots[label])
+        for label in labels
+        if entries[label] or snapshots[label]
+    )
