@@ -1,4 +1,6 @@
 import json as json_text
+import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -6,13 +8,15 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from laurels.boards.consent import counts_of, in_words
 from laurels.boards.definition import BoardDefinition
 from laurels.boards.keys import BoardRef
+from laurels.cli.allowed_drops import allowed_by, parse_words, words_for
 from laurels.cli.boards_file import Change, difference, in_order, read_boards
 from laurels.cli.options import DataDir, Json
 from laurels.cli.output import printable, table
 from laurels.cli.session import Session
-from laurels.errors import Conflict, InvalidInput, LaurelsError
+from laurels.errors import Conflict, DropNotAllowed, InvalidInput, LaurelsError
 
 if TYPE_CHECKING:
     from laurels import Laurels
@@ -24,36 +28,77 @@ def apply(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Boards as TOML.", show_default=False)],
     *,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the difference, change nothing.")] = False,
+    allow_drop: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="WINDOW",
+            help="A window that may lose its entries: weekly, or PROJECT/BOARD:weekly where the file has "
+            "several boards; can be repeated, or a list with commas.",
+        ),
+    ] = None,
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
     """Define the boards of a file, and show what that changes. Boards that are not in it stay as they are."""
     boards = read_boards(file)
+    named = parse_words(allow_drop or [])
     session = Session(data_dir, as_json=json)
 
-    async def bring_in(laurels: "Laurels") -> list[Change]:
+    async def bring_in(laurels: "Laurels") -> tuple[list[Change], bool]:
         await _check_feeds(laurels, file, boards)
-        changes = [await _compare(laurels, file, board, boards[board]) for board in in_order(boards)]
-        for change in changes:
-            if not dry_run and change.kind != "unchanged":
-                await _define(laurels, file, change.board, boards[change.board])
-        return changes
+        windows: dict[str, list[str]] = {}
+        changes = [await _compare(laurels, file, name, boards[name], windows) for name in in_order(boards)]
+        allowed = allowed_by(named, changes, windows)
+        is_allowed = all(drop.window in allowed[each.board] for each in changes for drop in each.drops)
+        if not dry_run:
+            if not is_allowed:
+                raise DropNotAllowed(_refusal(file, changes))
+            await _define(laurels, file, changes, boards, allowed)
+        return changes, is_allowed
 
-    changes = session.run(bring_in)
-    session.show({"applied": not dry_run, "boards": changes}, _picture(changes, dry_run=dry_run))
+    changes, is_allowed = session.run(bring_in)
+    caption = "Nothing was changed: this was a dry run." if dry_run else None
+    session.show({"applied": not dry_run, "boards": changes}, _picture(changes, caption))
+    if not is_allowed and not json:
+        hint = Text.assemble("To allow what goes: ", (_words(file, changes), "bold"))
+        session.output.console.print(hint, soft_wrap=True)
 
 
-async def _compare(laurels: "Laurels", file: Path, board: str, definition: BoardDefinition) -> Change:
-    """What would change; refused before anything is changed when the board's entries forbid it."""
-    ref = BoardRef.parse(board)
-    stored = await laurels.store.get(ref.project, ref.board)
+async def _compare(
+    laurels: "Laurels", file: Path, board: str, definition: BoardDefinition, windows: dict[str, list[str]]
+) -> Change:
+    """What would change; refused before anything is changed when the board's entries forbid it. The windows
+    of a board that changes are added, those of now and those to come.
+    """
+    stored = await laurels.store.get(*BoardRef.parse(board))
     change = difference(board, stored.definition if stored else None, definition)
+    if stored is None or change.kind != "changed":
+        return change
+    windows[board] = [window.label for window in (*stored.definition.windows, *definition.windows)]
     if change.fixed and any(window.entries for window in await laurels.windows(board)):
         raise Conflict(
             f'{file}: ["{board}"] {", ".join(change.fixed)} cannot change, since the board holds entries: '
             "give the new definition another name, or drop the board first"
         )
-    return change
+    try:
+        # Boards that it feeds may be new in the file; that they fit was checked.
+        preview = await laurels.preview(board, definition.model_copy(update={"feeds": ()}))
+    except InvalidInput as error:
+        raise InvalidInput(f'{file}: ["{board}"] {error.detail}') from error
+    if preview.conflict:
+        raise Conflict(f'{file}: ["{board}"] {preview.conflict}')
+    return replace(change, drops=preview.drops)
+
+
+def _refusal(file: Path, changes: list[Change]) -> str:
+    dropping = "; ".join(
+        f'["{each.board}"] would drop {in_words(each.drops)}' for each in changes if each.drops
+    )
+    return f"{file}: {dropping}; nothing was applied. To allow it: {_words(file, changes)}"
+
+
+def _words(file: Path, changes: list[Change]) -> str:
+    return f"laurels apply {shlex.quote(str(file))} {words_for(changes)}"
 
 
 async def _check_feeds(laurels: "Laurels", file: Path, boards: dict[str, BoardDefinition]) -> None:
@@ -70,15 +115,29 @@ async def _check_feeds(laurels: "Laurels", file: Path, boards: dict[str, BoardDe
                 )
 
 
-async def _define(laurels: "Laurels", file: Path, board: str, definition: BoardDefinition) -> None:
-    try:
-        await laurels.define(board, definition)
-    except (InvalidInput, Conflict) as error:
-        raise LaurelsError(f'{file}: ["{board}"] {error.detail}') from error
+async def _define(
+    laurels: "Laurels",
+    file: Path,
+    changes: list[Change],
+    boards: dict[str, BoardDefinition],
+    allowed: dict[str, frozenset[str]],
+) -> None:
+    """Raises what stops it, and says which boards were applied before."""
+    done: list[str] = []
+    for change in changes:
+        board = change.board
+        if change.kind == "unchanged":
+            continue
+        may_drop = allowed[board] & {drop.window for drop in change.drops}
+        try:
+            await laurels.define(board, boards[board], allow_drop=may_drop)
+        except (InvalidInput, Conflict) as error:
+            told = f"applied before: {', '.join(done)}" if done else "nothing was applied"
+            raise LaurelsError(f'{file}: ["{board}"] {error.detail} ({told})') from error
+        done.append(board)
 
 
-def _picture(changes: list[Change], *, dry_run: bool) -> Table:
-    caption = "Nothing was changed: this was a dry run." if dry_run else None
+def _picture(changes: list[Change], caption: str | None) -> Table:
     picture = table("board", "", "field", "old", "new", caption=caption)
     for change in changes:
         kind = Text(change.kind, STYLES[change.kind])
@@ -89,6 +148,9 @@ def _picture(changes: list[Change], *, dry_run: bool) -> Table:
             heading = (change.board, kind) if index == 0 else ("", "")
             before = Text("") if change.kind == "created" else _value(old)
             picture.add_row(*heading, field, before, _value(new))
+        for drop in change.drops:
+            lost = Text(f"{drop.window}: {counts_of(drop)}", "bold red")
+            picture.add_row("", "", Text("drops", "bold red"), lost, Text("gone", "bold red"))
     return picture
 
 

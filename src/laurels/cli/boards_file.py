@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from laurels.errors import FieldError
+    from laurels.errors import Drop, FieldError
 
 Kind = Literal["created", "changed", "unchanged"]
 _UNKNOWN = "Extra inputs are not permitted"
@@ -40,6 +40,7 @@ class Change:
     board: str
     kind: Kind
     fields: tuple[FieldChange, ...] = ()
+    drops: tuple[Drop, ...] = ()
 
     @property
     def fixed(self) -> list[str]:
