@@ -12,6 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+from install_packages import ADVICE, PROGRAM
+
 from laurels.embedded import binaries
 
 if TYPE_CHECKING:
@@ -24,6 +27,15 @@ POSTGRES = "TEST_POSTGRES"
 def valkey_server() -> Path:
     named = os.environ.get(VALKEY_SERVER)
     return Path(named) if named else binaries.in_wheels().valkey_server
+
+
+def debian_s_redis() -> Path:
+    program = shutil.which(PROGRAM)
+    if program is None and os.environ.get("CI") == "true":
+        pytest.fail(ADVICE)
+    if program is None:
+        pytest.skip(ADVICE)
+    return Path(program)
 
 
 def lacks_waitaof() -> bool:

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 from redis import exceptions
 from sqlalchemy import exc, text
-from valkey_servers import running_valkey
+from sqlalchemy.engine import make_url
+from supported_servers import debian_s_redis, valkey_server
+from valkey_servers import running, running_valkey
 
 from laurels.archive.engine import Archive
 from laurels.errors import OutcomeUnknown, Unavailable
@@ -15,13 +17,24 @@ from laurels.outcomes import POSTGRES, VALKEY, VALKEY_TEXTS, Outcome
 from laurels.valkey.client import Valkey
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Callable
+    from pathlib import Path
 
     from laurels.embedded import Endpoints
 
 # A function that fails as it is told to, when it is called or after it has written.
 LIBRARY = """#!lua name=failing
 redis.register_function('fail', function(keys, args) return redis.error_reply(args[1]) end)
+redis.register_function{
+  function_name = 'fail_reading', flags = { 'no-writes' },
+  callback = function(keys, args) return redis.error_reply(args[1]) end,
+}
+"""
+HALF_WAY = """#!lua name=half
+redis.register_function('half_way', function(keys)
+  redis.call('SET', keys[1], 1)
+  redis.call('ZADD', keys[1] .. ':board', 1, 'ada')
+end)
 """
 REPLIES = {
     **{f"{code} 1 127.0.0.1:1": VALKEY[code] for code in ("MOVED", "ASK")},
@@ -54,11 +67,14 @@ async def test_every_error_of_valkey_has_the_outcome_of_the_table(failing: Valke
         assert reply.partition(" ")[0] in refused.value.detail
 
 
+@pytest.mark.parametrize("place", ["script: fail, on @user_function:1.", "script: on @user_function:1."])
 @pytest.mark.parametrize("reply", WITHIN_A_FUNCTION)
-async def test_an_error_of_a_function_that_had_begun_leaves_the_outcome_unknown(failing: Valkey, reply: str):
-    for function in ("fail, ", ""):  # Redis and older Valkeys name it
-        with pytest.raises(OutcomeUnknown):
-            await failing.write("fail", (), (f"{reply} script: {function}on @user_function:1.",))
+async def test_an_error_of_a_function_that_had_begun_leaves_the_outcome_unknown(
+    failing: Valkey, reply: str, place: str
+):
+    within = f"{reply} {place}"
+    with pytest.raises(OutcomeUnknown):
+        await failing.write("fail", (), (within,))
 
 
 async def test_so_does_an_error_of_a_function_on_the_real_server(endpoints: Endpoints):
@@ -71,6 +87,33 @@ async def test_so_does_an_error_of_a_function_on_the_real_server(endpoints: Endp
     finally:
         await valkey.command("DEL", "lb:{tests/outcomes}:board")
         await valkey.close()
+
+
+@pytest.mark.parametrize("find", [debian_s_redis, valkey_server], ids=["redis", "own"])
+async def test_a_command_that_is_denied_half_way_leaves_the_outcome_unknown(find: Callable[[], Path]):
+    with running(find()) as server:
+        server.client.execute_command("FUNCTION", "LOAD", HALF_WAY)
+        server.client.execute_command("ACL", "SETUSER", "laurels", "on", ">secret", "~*", "+@all", "-zadd")
+        valkey = Valkey(f"unix://laurels:secret@{server.socket}")
+        with pytest.raises(OutcomeUnknown, match="its ACL denies a command"):
+            await valkey.write("half_way", ("key",), ())
+        assert server.client.exists("key")
+        await valkey.close()
+
+
+async def test_a_read_has_no_outcome_that_could_be_unknown(failing: Valkey):
+    with pytest.raises(Unavailable) as refused:
+        await failing.read("fail_reading", (), ("UNBLOCKED told so",))
+    assert not isinstance(refused.value, OutcomeUnknown)
+
+
+async def test_a_write_that_found_no_connection_changed_nothing():
+    with running_valkey() as server:
+        valkey = Valkey(server.url)
+    with pytest.raises(Unavailable) as refused:
+        await valkey.write("fail", (), ("told so",))
+    assert not isinstance(refused.value, OutcomeUnknown)
+    await valkey.close()
 
 
 def _states() -> list[str]:
@@ -94,3 +137,19 @@ async def test_an_error_that_the_table_does_not_name_is_a_defect(endpoints: Endp
 async def _raise_in_postgres(endpoints: Endpoints, state: str) -> None:
     async with Archive(endpoints.postgres_url) as archive, archive.writing() as connection:
         await connection.execute(text(f"DO $$ BEGIN RAISE 'told so' USING ERRCODE = '{state}'; END $$"))
+
+
+async def test_a_postgres_that_only_reads_is_no_primary(endpoints: Endpoints):
+    url = f"{endpoints.postgres_url}&options=-c%20default_transaction_read_only%3Don"
+    async with Archive(url) as archive:
+        await archive.ping()
+        with pytest.raises(Unavailable, match="it only reads: name the primary"):
+            await archive.require_writes()
+
+
+async def test_a_refused_connection_to_postgres_says_what_to_do(endpoints: Endpoints):
+    url = make_url(endpoints.postgres_url).set(password="wrong").render_as_string(hide_password=False)
+    async with Archive(url) as archive:
+        with pytest.raises(Unavailable) as refused:
+            await archive.ping()
+    assert refused.value.advice.startswith("PostgreSQL ")

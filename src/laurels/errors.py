@@ -171,15 +171,25 @@ class Unavailable(LaurelsError):
     accepted = 0
     """How many submissions of a batch counted before it was cut off."""
 
+    def __init__(self, detail: str, *, advice: str = "") -> None:
+        super().__init__(detail)
+        self.advice = advice
+        """Which store refuses, why, and what an operator can do; anybody may read it."""
+
 
 class OutcomeUnknown(Unavailable):
     kind = "outcome-unknown"
     title = "The outcome is unknown: retry with the same id"
 
-    def __init__(self, detail: str, retry_with: str | None = None) -> None:
-        super().__init__(detail)
+    def __init__(self, detail: str, retry_with: str | None = None, *, advice: str = "") -> None:
+        super().__init__(detail, advice=advice)
         self.retry_with = retry_with
         """The id under which the submission can safely be sent again."""
+
+    @classmethod
+    def after(cls, error: Unavailable, detail: str = "", retry_with: str | None = None) -> Self:
+        """Something else was done already when this error came."""
+        return cls(detail or error.detail, retry_with, advice=error.advice)
 
 
 class StartupError(LaurelsError):

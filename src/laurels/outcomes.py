@@ -72,7 +72,12 @@ VALKEY: Final[dict[str, Meaning]] = {
 }
 # Errors whose first word says nothing.
 VALKEY_TEXTS: Final[dict[str, Meaning]] = {
-    "max number of clients reached": _unavailable("too many clients are connected: raise its maxclients"),
+    "max number of clients": _unavailable("too many clients are connected: raise its maxclients"),
+    "ACL failure in script": VALKEY["NOPERM"],
+    "The user executing the script": VALKEY["NOPERM"],  # Redis 7.0 says it so
+    "Script killed by user": _unavailable("somebody stopped the function"),
+    "without any password configured": _unavailable("it has no password, but the Valkey URL names one"),
+    "Function not found": _unavailable("it lost Laurels' functions: they are loaded again"),
 }
 # An error of a function that had begun: it may have written before.
 _WITHIN_A_FUNCTION = re.compile(r"script: (\w+, )?on @")
@@ -102,17 +107,26 @@ POSTGRES: Final[dict[str, Meaning]] = {
 
 def of_valkey(text: str, *, writing: bool) -> Meaning:
     """Of an error reply, its first word included."""
-    for known, meaning in VALKEY_TEXTS.items():
-        if known in text:
-            return meaning
-    meaning = VALKEY.get(text.partition(" ")[0], _DEFECT)
+    found = (meaning for known, meaning in VALKEY_TEXTS.items() if known in text)
+    meaning = next(found, None) or VALKEY.get(text.partition(" ")[0], _DEFECT)
     if writing and meaning.outcome is Outcome.UNAVAILABLE and _WITHIN_A_FUNCTION.search(text):
         return meaning._replace(outcome=Outcome.UNKNOWN)
     return meaning
 
 
-def of_postgres(state: str | None) -> Meaning:
+# Of a connection that was refused: there the driver tells no SQLSTATE.
+POSTGRES_TEXTS: Final[dict[str, Meaning]] = {
+    "too many clients": POSTGRES["53300"],
+    "connection slots are reserved": POSTGRES["53300"],
+    "too many connections for": POSTGRES["53300"],
+    "authentication failed": POSTGRES["28"],
+    "no pg_hba.conf entry": POSTGRES["28"],
+    "the database system is": _unavailable("it is starting, stopping or recovering: wait until it is done"),
+}
+
+
+def of_postgres(state: str | None, text: str = "") -> Meaning:
     """Of an error with this SQLSTATE; without one, the connection failed."""
     if state is None:
-        return POSTGRES["08"]
+        return next((POSTGRES_TEXTS[known] for known in POSTGRES_TEXTS if known in text), POSTGRES["08"])
     return next((POSTGRES[state[:size]] for size in (5, 3, 2) if state[:size] in POSTGRES), _DEFECT)

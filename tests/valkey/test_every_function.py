@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import os
 import re
-import shutil
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 import pytest
-from install_packages import ADVICE, PROGRAM
-from supported_servers import valkey_server
+from supported_servers import debian_s_redis, valkey_server
 from valkey_servers import running
 
 from laurels.valkey.client import Valkey, library_code
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
+    from pathlib import Path
 
 Client = Any  # redis-py types its client only in part
 Smoke = tuple[list[str], list[object], object]
@@ -167,16 +164,8 @@ SMOKES: dict[str, Smoke] = {
     "laurels_switch": (["board", "other", "window"], ["token", 1000, 0], [b"lapsed"]),
     "laurels_unfence": (["board"], ["token", 0], [b"lapsed"]),
     "laurels_unmark": (["changed"], ["mark", 1], 0),
+    "laurels_writable": ([], [], 1),
 }
-
-
-def debian_s_redis() -> Path:
-    program = shutil.which(PROGRAM)
-    if program is None and os.environ.get("CI") == "true":
-        pytest.fail(ADVICE)
-    if program is None:
-        pytest.skip(ADVICE)
-    return Path(program)
 
 
 @pytest.fixture(scope="module", params=[debian_s_redis, valkey_server], ids=["redis", "own"])

@@ -16,7 +16,7 @@ from laurels.api.problems import NotReady
 from laurels.archive.campus_totals import BADGES, BOUNDS, COMPUTE, SNAPSHOTS
 from laurels.archive.keys import EVERY_PROJECT
 from laurels.archive.migrate import current_revision, expected_revision
-from laurels.errors import LaurelsError
+from laurels.errors import LaurelsError, Unavailable
 from laurels.logs import get_logger
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # Longer than a healthy store ever takes, shorter than an orchestrator waits.
 CHECK_SECONDS: Final = 2.0
 
-State = Literal["ok", "outdated", "unreachable"]
+State = Literal["ok", "outdated", "unreachable", "refusing", "failing"]
 
 router = APIRouter(tags=["health"], generate_unique_id_function=own_name)
 log = get_logger("laurels.api")
@@ -47,7 +47,8 @@ def _shown(example: object, media_type: str = "application/json") -> dict[int | 
     return {200: {"content": {media_type: {"example": example}}}}
 
 
-_READY = {"status": "ready", "checks": dict.fromkeys(("valkey", "functions", "postgres", "migrations"), "ok")}
+CHECKS: Final = ("valkey", "functions", "writes", "postgres", "migrations")
+_READY = {"status": "ready", "checks": dict.fromkeys(CHECKS, "ok")}
 
 
 @router.get("/healthz", summary="Whether the process lives", responses=_shown({"status": "ok"}))
@@ -61,9 +62,10 @@ async def read_health() -> Health:
     responses=_shown({**_READY, "warnings": []}) | problem_answers(503),
 )
 async def read_readiness(request: Request) -> Readiness:
-    """Both stores answer, Valkey has this version's functions, PostgreSQL this version's tables.
+    """Both stores answer and take writes; Valkey has this version's functions, PostgreSQL its tables.
 
-    `warnings` tells when the archive of submissions falls behind.
+    `warnings` tells when the archive of submissions falls behind, and when Valkey is out of memory: this
+    process stays ready then, since memory is freed through it.
     """
     laurels: Laurels = request.app.state.laurels
 
@@ -75,25 +77,34 @@ async def read_readiness(request: Request) -> Readiness:
         await laurels.valkey.load_missing_functions()
         return await laurels.valkey.functions_are_current()
 
+    async def takes_writes() -> bool:
+        await laurels.valkey.load_missing_functions()
+        if not await laurels.oversight.takes_writes():
+            warnings.append("Valkey is out of memory: raise its maxmemory or keep less")
+        return True
+
     async def has_postgres() -> bool:
-        await laurels.archive.ping()
+        await laurels.archive.require_writes()
         return True
 
     async def has_tables() -> bool:
         return await current_revision(laurels.archive) == expected_revision()
 
+    warnings: list[str] = []
     checks: dict[str, Callable[[], Awaitable[bool]]] = {
         "valkey": has_valkey,
         "functions": has_functions,
+        "writes": takes_writes,
         "postgres": has_postgres,
         "migrations": has_tables,
     }
-    states = await asyncio.gather(*(_state(name, check) for name, check in checks.items()))
-    found = dict(zip(checks, states, strict=True))
+    judged = await asyncio.gather(*(_judged(name, check) for name, check in checks.items()))
+    found: dict[str, State] = {name: state for name, (state, _) in zip(checks, judged, strict=True)}
     failed = [f"{name} is {state}" for name, state in found.items() if state != "ok"]
     if failed:
-        raise NotReady(", ".join(failed), {**found})
-    return Readiness(checks=found, warnings=await _warnings(laurels))
+        advice = dict.fromkeys(advice for _, advice in judged if advice)
+        raise NotReady("; ".join([", ".join(failed), *advice]), {**found})
+    return Readiness(checks=found, warnings=warnings + await _warnings(laurels))
 
 
 @router.get(
@@ -174,10 +185,15 @@ async def _warnings(laurels: "Laurels") -> list[str]:
     return backlog.alarms(laurels.settings.journal_alarm_bytes)
 
 
-async def _state(name: str, check: Callable[[], Awaitable[bool]]) -> State:
+async def _judged(name: str, check: Callable[[], Awaitable[bool]]) -> tuple[State, str]:
+    """And what an operator can do."""
     try:
         async with asyncio.timeout(CHECK_SECONDS):
-            return "ok" if await check() else "outdated"
+            return ("ok" if await check() else "outdated"), ""
     except (LaurelsError, TimeoutError) as error:
         log.warning("check failed", check=name, detail=str(error) or "no answer in time")
-        return "unreachable"
+        advice = error.advice if isinstance(error, Unavailable) else ""
+        return ("refusing" if "refuses" in advice else "unreachable"), advice
+    except Exception:
+        log.exception("check failed", check=name)
+        return "failing", ""

@@ -254,9 +254,10 @@ def _field_of(found: dict[str, Any]) -> FieldError:
 
 
 def _told(problem: LaurelsError) -> str:
-    if isinstance(problem, Unavailable) and not isinstance(problem, NotReady):
-        return EXPLANATIONS[BY_KIND[problem.kind]]
-    return problem.detail
+    if not isinstance(problem, Unavailable) or isinstance(problem, NotReady):
+        return problem.detail
+    explained = EXPLANATIONS[BY_KIND[problem.kind]]
+    return f"{explained} {problem.advice}." if problem.advice else explained
 
 
 def _headers(problem: LaurelsError) -> dict[str, str]:

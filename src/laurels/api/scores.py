@@ -110,7 +110,7 @@ async def _submit(call: Call, given: Submission) -> Response:
     try:
         submitted = await call.laurels.send(call.board, given, durability)
     except OutcomeUnknown as error:
-        raise OutcomeUnknown(error.detail, given_id) from error
+        raise OutcomeUnknown.after(error, retry_with=given_id) from error
     return await answer(call, msgspec.structs.replace(submitted, id=given_id))
 
 
@@ -260,7 +260,8 @@ class _Batch:
         except Unavailable as error:
             before, self._accepted = self._accepted, self._accepted + error.accepted
             if before:
-                raise OutcomeUnknown(f"{error.detail}; so did {before} in earlier parts") from error
+                detail = f"{error.detail}; so did {before} in earlier parts"
+                raise OutcomeUnknown.after(error, detail) from error
             raise
         self._accepted += result.accepted
         for rejected in result.rejected:

@@ -17,9 +17,12 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
     from types import TracebackType
 
+    import psycopg
     from sqlalchemy.engine.interfaces import DBAPIConnection
     from sqlalchemy.ext.asyncio import AsyncConnection
     from sqlalchemy.pool import ConnectionPoolEntry
+
+    from laurels.outcomes import Meaning
 
 # How long to wait, in seconds: for a connection, for a free one in the pool, for a network that swallows what
 # is sent, and for whatever the caller does with the connection.
@@ -91,7 +94,7 @@ class Archive:
                 await connection.commit()
         except Unavailable as error:
             if committing:
-                raise OutcomeUnknown(error.detail) from error
+                raise OutcomeUnknown.after(error) from error
             raise
 
     async def connection_of_its_own(self) -> AsyncConnection:
@@ -102,6 +105,12 @@ class Archive:
     async def ping(self) -> None:
         async with self.reading() as connection:
             await connection.execute(text("SELECT 1"))
+
+    async def require_writes(self) -> None:
+        """Raises `Unavailable` where it only reads, as a standby does."""
+        async with self.reading() as connection:
+            if (await connection.execute(text("SHOW transaction_read_only"))).scalar_one() == "on":
+                raise _refusal(self.address, of_postgres("25006"), "transaction_read_only is on")
 
     async def close(self) -> None:
         await self._engine.dispose()
@@ -148,7 +157,11 @@ async def take_turn(connection: AsyncConnection, name: str) -> None:
 
 
 def unavailable(address: str, error: exc.SQLAlchemyError) -> Unavailable:
-    return Unavailable(f"PostgreSQL does not answer at {address}: {_reason(error)}")
+    reason = _reason(error)
+    advice = of_postgres(None, reason).advice
+    return Unavailable(
+        f"PostgreSQL does not answer at {address}: {reason}", advice=f"PostgreSQL does not answer: {advice}"
+    )
 
 
 def _translated(address: str, error: exc.DBAPIError | exc.TimeoutError) -> LaurelsError | None:
@@ -159,14 +172,29 @@ def _translated(address: str, error: exc.DBAPIError | exc.TimeoutError) -> Laure
     if isinstance(error, NO_ANSWER) and state is None:
         return unavailable(address, error)
     meaning = of_postgres(state)
-    if meaning.outcome is Outcome.DEFECT:
-        return None
-    return Unavailable(f"PostgreSQL at {address} refuses: {meaning.advice} ({_reason(error)})")
+    return None if meaning.outcome is Outcome.DEFECT else _refusal(address, meaning, _reason(error))
+
+
+def refused(address: str, error: psycopg.Error) -> Unavailable | None:
+    """The same of an error that came from the driver itself."""
+    meaning = of_postgres(error.sqlstate, str(error))
+    return None if meaning.outcome is Outcome.DEFECT else _refusal(address, meaning, _first_line(error))
+
+
+def _refusal(address: str, meaning: Meaning, reason: str) -> Unavailable:
+    return Unavailable(
+        f"PostgreSQL at {address} refuses: {meaning.advice} ({reason})",
+        advice=f"PostgreSQL refuses: {meaning.advice}",
+    )
 
 
 def _reason(error: exc.SQLAlchemyError) -> str:
     cause = error.orig if isinstance(error, exc.DBAPIError) and error.orig is not None else error
-    return masked((str(cause).strip().splitlines() or [type(cause).__name__])[0])
+    return _first_line(cause)
+
+
+def _first_line(error: BaseException) -> str:
+    return masked((str(error).strip().splitlines() or [type(error).__name__])[0])
 
 
 def _set_up_session(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:

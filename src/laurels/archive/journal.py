@@ -17,9 +17,9 @@ import psycopg
 from sqlalchemy import Text, bindparam, cast, delete, literal, select, text, tuple_, update
 from sqlalchemy.dialects import postgresql
 
-from laurels.archive.engine import take_turn
+from laurels.archive.engine import refused, take_turn
 from laurels.archive.tables import boards, journal, journal_cursors
-from laurels.errors import LaurelsError, Unavailable
+from laurels.errors import LaurelsError
 from laurels.moments import EPOCH, datetime_of
 
 if TYPE_CHECKING:
@@ -196,8 +196,10 @@ class JournalStore:
                         rows += count
         except (psycopg.DataError, psycopg.IntegrityError, UnicodeEncodeError) as error:
             raise Unstorable(str(error).strip().splitlines()[0]) from error
-        except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-            raise Unavailable(f"PostgreSQL does not answer at {self._archive.address}: {error}") from error
+        except psycopg.Error as error:
+            if unavailable := refused(self._archive.address, error):
+                raise unavailable from error
+            raise
         return rows
 
     async def move(self, connection: AsyncConnection, cursors: dict[Stream, Cursor]) -> None:

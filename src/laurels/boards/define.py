@@ -96,9 +96,8 @@ class Definer:
             if found:
                 await self._existing.take_over(board, found)
         except Unavailable as error:
-            raise OutcomeUnknown(
-                f"the definition of {ref} is stored, and counts once Valkey answers ({error.detail})"
-            ) from error
+            detail = f"the definition of {ref} is stored, and counts once Valkey answers ({error.detail})"
+            raise OutcomeUnknown.after(error, detail) from error
         await self._finish(ref)
         return stored
 

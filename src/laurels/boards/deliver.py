@@ -212,5 +212,6 @@ async def _all_or_unknown(sends: list[Coroutine[None, None, None]]) -> None:
         return
     error = failed[0]
     if len(failed) < len(sends) and isinstance(error, Unavailable):
-        raise OutcomeUnknown(f"some shards counted it, others did not: {error.detail}") from error
+        detail = f"some shards counted it, others did not: {error.detail}"
+        raise OutcomeUnknown.after(error, detail) from error
     raise error

@@ -68,9 +68,8 @@ class Feeds:
                 try:
                     told = await self._courier.deliver(part_call)
                 except Unavailable as error:
-                    raise OutcomeUnknown(
-                        f"{call.board.ref} counted it, {feed.ref} may not have yet: {error.detail}"
-                    ) from error
+                    detail = f"{call.board.ref} counted it, {feed.ref} may not have yet: {error.detail}"
+                    raise OutcomeUnknown.after(error, detail) from error
                 outcome.unconfirmed += told.unconfirmed
                 _log_refusals(part_call, told)
             self._rolling.prepare(feed, self._clock())

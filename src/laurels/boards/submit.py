@@ -324,7 +324,7 @@ class Submitter:
                 await self._feed(chunk, call, outcome)
             except OutcomeUnknown as error:
                 for place, checked in zip(chunk.places, chunk.own, strict=True):
-                    taken[place].tell(OutcomeUnknown(error.detail, chunk.made_id(checked)))
+                    taken[place].tell(OutcomeUnknown.after(error, retry_with=chunk.made_id(checked)))
                 continue
             for place, checked in zip(chunk.places, chunk.own, strict=True):
                 refusal = outcome.refused.get(checked.index)
@@ -370,7 +370,7 @@ def cuts_a_call(board: Board) -> int:
 def _cut_off(error: Unavailable, accepted: int) -> Unavailable:
     """The error of a batch of which so many counted for certain. It is all or nothing only for none."""
     if accepted and not isinstance(error, OutcomeUnknown):
-        error = OutcomeUnknown(error.detail)
+        error = OutcomeUnknown.after(error)
     if accepted:
         error.detail += f"; {accepted} submissions before these counted"
     error.accepted = accepted

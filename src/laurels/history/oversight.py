@@ -12,7 +12,7 @@ from laurels.archive.journal import Stream, StreamId
 from laurels.boards.journal import Unreadable, read_entry
 from laurels.errors import NotFound, Unavailable
 from laurels.moments import datetime_of
-from laurels.valkey import functions
+from laurels.valkey import functions, requirements
 from laurels.valkey.client import stream_entries
 from laurels.valkey.names import EVENTS
 
@@ -110,6 +110,10 @@ class Oversight:
         self._archive = archive
         self._journals = journals
         self._figures: tuple[float, Figures] | None = None
+
+    async def takes_writes(self) -> bool:
+        """False when Valkey is out of memory; raises `Unavailable` where it has another reason."""
+        return await requirements.takes_writes(self._valkey)
 
     async def figures(self) -> Figures:
         """As of a moment ago."""

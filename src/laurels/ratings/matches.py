@@ -148,7 +148,7 @@ class Matches:
                 continue
             except OutcomeUnknown as error:
                 for played, answer in zip(call.matches, call.answers, strict=True):
-                    _answer(answer, OutcomeUnknown(error.detail, played.id))
+                    _answer(answer, OutcomeUnknown.after(error, retry_with=played.id))
                 return
             if not isinstance(reply, Stale):
                 self._remember(ref, sheet)

@@ -8,7 +8,6 @@ from contextlib import suppress
 from importlib import resources
 from typing import TYPE_CHECKING, Any, cast
 
-import hiredis
 import redis.asyncio as redis
 from redis import exceptions
 from redis.asyncio.connection import parse_url
@@ -16,12 +15,12 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from laurels.errors import OutcomeUnknown, StartupError
-from laurels.valkey.cluster import SILENT_SECONDS, UNANSWERED, Cluster, key_of
-from laurels.valkey.connections import Losses, Pool
+from laurels.valkey.cluster import SILENT_SECONDS, Cluster, key_of
+from laurels.valkey.connections import UNANSWERED, WAIT_SECONDS, WAITS, Losses, Pool, converse
 from laurels.valkey.refusals import log_wrong_type, taken_key, translated
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Sequence
+    from collections.abc import AsyncGenerator, Sequence
 
     from laurels.valkey.cluster import Node
     from laurels.valkey.messages import Durability
@@ -38,9 +37,6 @@ _FILES = (
     "index.lua", "discard.lua", "permissions.lua",
 )  # fmt: skip
 
-# hiredis types it for one word.
-_pack = cast("Callable[[tuple[Value, ...]], bytes]", hiredis.pack_command)  # pyright: ignore[reportUnknownMemberType]
-
 CONNECT_SECONDS = 5
 ANSWER_SECONDS = 30
 # More would only wait within Valkey, which does one thing at a time.
@@ -49,8 +45,6 @@ CONNECTIONS = 100
 MOST_BLOCKING = 5_000
 # Keys that one command looks at when all are looked through: some 0.2 ms.
 SCANNED_AT_ONCE = 1000
-# How long the disk and the replicas may take, each.
-WAIT_SECONDS = 5
 # How long a channel may be silent before we ask whether it is still there, and then wait for the answer.
 SILENCE_SECONDS = 5
 
@@ -62,7 +56,6 @@ _OPTIONS: dict[str, Any] = {
     "socket_timeout": None,
     "retry": Retry(NoBackoff(), 0),
 }
-_WAITS = ("WAITAOF", "WAIT")
 # What a function says of a key of another program: the key's place, and what it is (lua/layouts.lua).
 _TAKEN = re.compile(r"TAKEN (\d+) (\w+)")
 _REDIRECTED = (
@@ -87,34 +80,6 @@ def _fields(answer: dict[bytes, bytes] | list[bytes]) -> dict[bytes, bytes]:
 def stream_entries(answer: Reply) -> list[tuple[bytes, dict[bytes, bytes]]]:
     """What XRANGE answered: ids and fields, whichever way the client read them."""
     return [(name, _fields(fields)) for name, fields in answer or ()]
-
-
-async def _reply(connection: Any, seconds: float | None) -> Reply:  # noqa: ANN401  # redis-py types its connections only in part
-    try:
-        async with asyncio.timeout(seconds):
-            return await connection.read_response()
-    except exceptions.ResponseError as error:
-        return error
-
-
-async def _converse(
-    pool: Any,  # noqa: ANN401  # as above
-    commands: Sequence[tuple[Value, ...]],
-    seconds: float | None = None,
-) -> list[Reply]:
-    """`seconds`: how long each reply may take, besides what its command waits for."""
-    waits = [seconds and seconds + (WAIT_SECONDS if words[0] in _WAITS else 0) for words in commands]
-    connection = await pool.get_connection()
-    is_read = False
-    try:
-        await connection.send_packed_command(b"".join(map(_pack, commands)))
-        replies = [await _reply(connection, wait) for wait in waits]
-        is_read = True
-        return replies
-    finally:
-        if not is_read:  # what was not read would be taken for the next answer
-            await connection.disconnect(nowait=True)
-        await pool.release(connection)
 
 
 def _lacks_function(reply: Reply) -> bool:
@@ -282,11 +247,11 @@ class Valkey:
 
         async def ask(node: Node, asking: bool) -> list[Reply]:  # noqa: FBT001  # as `on_owner` calls it
             replies = await self._converse(node.client, commands, SILENT_SECONDS, asking=asking)
-            if len(commands) == 1 or commands[1][0] in _WAITS:
+            if len(commands) == 1 or commands[1][0] in WAITS:
                 _raise_redirection(replies[0])
             return replies
 
-        waits = WAIT_SECONDS * sum(words[0] in _WAITS for words in commands)
+        waits = WAIT_SECONDS * sum(words[0] in WAITS for words in commands)
         return await self._cluster.on_owner(key_of(commands[0]), ask, SILENT_SECONDS + waits)
 
     async def _look_up_again(self) -> None:
@@ -303,10 +268,10 @@ class Valkey:
     ) -> list[Reply]:
         """With one node, which gets our functions if it lacks them: it may be new, or have lost them."""
         prefix: list[tuple[Value, ...]] = [("ASKING",)] if asking else []
-        replies = await _converse(client.connection_pool, [*prefix, *commands], seconds)
+        replies = await converse(client.connection_pool, [*prefix, *commands], seconds)
         if any(map(_lacks_function, replies)):
             await client.execute_command("FUNCTION", "LOAD", "REPLACE", library_code())
-            replies = await _converse(client.connection_pool, [*prefix, *commands], seconds)
+            replies = await converse(client.connection_pool, [*prefix, *commands], seconds)
         return replies[len(prefix) :]
 
     async def load_functions(self) -> None:

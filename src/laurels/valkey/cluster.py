@@ -15,7 +15,7 @@ import redis.asyncio as redis
 from redis import exceptions
 from redis.crc import key_slot
 
-from laurels.valkey.connections import Losses, Pool
+from laurels.valkey.connections import UNANSWERED, Losses, Pool
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -33,7 +33,6 @@ REDIRECT_SECONDS: Final = 5.0
 PAUSE_SECONDS: Final = 0.02
 
 _NOT_NOW = (exceptions.ReadOnlyError, exceptions.ClusterDownError)  # MASTERDOWN is one of the latter
-UNANSWERED = (exceptions.ConnectionError, exceptions.TimeoutError, OSError)
 
 # Where the first key stands, for commands whose first argument is none; 0 for none at all.
 _KEY_AT: Final[Mapping[str, int]] = {

@@ -10,7 +10,7 @@ from redis import exceptions
 from laurels.errors import KeyTaken, OutcomeUnknown, Unavailable
 from laurels.logs import get_logger
 from laurels.outcomes import Outcome, of_valkey
-from laurels.valkey.cluster import UNANSWERED
+from laurels.valkey.connections import UNANSWERED, NotSent
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -28,8 +28,8 @@ def translated(*, writing: bool, words: Sequence[Value] = ()) -> Generator[None]
     try:
         yield
     except (exceptions.ResponseError, *UNANSWERED) as error:
-        reply = _error_reply(error)
-        if reply is None and writing:
+        reply = error_reply(error.__cause__ if isinstance(error, NotSent) else error)
+        if reply is None and writing and not isinstance(error, NotSent):
             raise OutcomeUnknown(
                 f"Valkey stopped answering, so it may or may not have counted ({error})"
             ) from error
@@ -40,7 +40,8 @@ def translated(*, writing: bool, words: Sequence[Value] = ()) -> Generator[None]
         if meaning.outcome is Outcome.DEFECT:
             raise
         kind = OutcomeUnknown if writing and meaning.outcome is Outcome.UNKNOWN else Unavailable
-        raise kind(f"Valkey refuses: {meaning.advice} ({reply})") from error
+        advice = f"Valkey refuses: {meaning.advice}"
+        raise kind(f"{advice} ({reply})", advice=advice) from error
 
 
 def log_wrong_type(reply: str, words: Sequence[Value]) -> None:
@@ -57,7 +58,7 @@ def taken_key(key: str, holds: str) -> KeyTaken:
     return KeyTaken.by(key, holds)
 
 
-def _error_reply(error: Exception) -> str | None:
+def error_reply(error: BaseException | None) -> str | None:
     """The reply as it came, where it is one: redis-py cuts off the first word of those it has a class for."""
     code: str | None = getattr(error, "status_code", None)
     if code:

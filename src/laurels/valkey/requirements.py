@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Final
 
 from redis import exceptions
 
-from laurels.errors import StartupError
+from laurels.errors import StartupError, Unavailable
+from laurels.outcomes import Outcome, of_valkey
 from laurels.valkey.client import LIBRARY, library_code
+from laurels.valkey.refusals import error_reply
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -61,6 +63,20 @@ async def require(valkey: Valkey, durability: Durability) -> None:
         await _ask(valkey, "FUNCTION", "LOAD", "REPLACE", library_code())
     if lack := await lacking(valkey, durability):
         raise StartupError(lack)
+
+
+async def takes_writes(valkey: Valkey) -> bool:
+    """False when memory is lacking; raises `Unavailable` where a primary refuses writes otherwise."""
+    lacks_memory = False
+    for reply in await valkey.ask_primaries("FCALL", "laurels_writable", 0):
+        told = error_reply(reply) if isinstance(reply, Exception) else None
+        meaning = of_valkey(told or "", writing=False)
+        if told and meaning.outcome is Outcome.DEFECT:
+            raise reply
+        if told and not told.startswith("OOM "):
+            raise Unavailable(told, advice=f"Valkey refuses: {meaning.advice}")
+        lacks_memory |= bool(told)
+    return not lacks_memory
 
 
 async def lacking(valkey: Valkey, durability: Durability) -> str | None:

@@ -1,8 +1,13 @@
--- laurels_missing: what the caller's user cannot run here. Functions run with the caller's permissions, and one
--- that is refused a command half-way does not take back what it wrote: so this is asked at the start.
+-- What the caller may do here.
 --
--- ARGV  commands, each as its words between spaces
--- Returns {command, 'unknown' or 'denied', …}, flat; reads only
+-- laurels_missing    ARGV 1… commands, each as its words between spaces
+--   what the caller's user cannot run. Functions run with the caller's permissions, and one that is refused a
+--   command half-way does not take back what it wrote: so this is asked at the start.
+--   -> {command, 'unknown' or 'denied', …}, flat
+--
+-- laurels_writable   does nothing, but is refused wherever a function that writes is: by a replica, without disk,
+--                    replicas or memory
+--   -> 1
 
 local function missing(_, args)
   local found = {}
@@ -19,3 +24,4 @@ local function missing(_, args)
 end
 
 redis.register_function{ function_name = 'laurels_missing', callback = missing, flags = { 'no-writes' } }
+redis.register_function('laurels_writable', function() return 1 end)
