@@ -23,6 +23,7 @@ MOST_LINES = 500
 
 # What each room may use of the others at run time. A room not listed here is new: say where it belongs.
 MAY_USE = {
+    "arguments": set[str](),
     "errors": set[str](),
     "masking": set[str](),
     "moments": {"errors"},
@@ -135,6 +136,7 @@ PURE = {
     "boards.claims",
     "boards.cursor",
     "boards.definition",
+    "boards.durations",
     "boards.journal",
     "boards.keys",
     "boards.leaders",

@@ -61,15 +61,14 @@ from laurels.valkey.withdrawals import Withdrawals
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-    from datetime import datetime
     from pathlib import Path
 
+    from laurels.arguments import AboutMatch, Asked, Carried, InWindow, Paging, Watching
     from laurels.boards.answers import Among, Distribution, Page, Percentile, Standing, WindowInfo
     from laurels.boards.definition import StoredBoard
     from laurels.boards.live import Update
     from laurels.boards.ordering import Score
     from laurels.boards.preview import Preview
-    from laurels.boards.ranks import Start
     from laurels.boards.submission import BatchResult, Submitted
     from laurels.boards.submit import Tell
     from laurels.clock import Clock
@@ -98,63 +97,6 @@ class Options(TypedDict, total=False):
     """Where «now» comes from."""
     say: Callable[[str], None]
     """Hears what a long start is doing."""
-
-
-class InWindow(TypedDict, total=False):
-    """Which window a question is about: the board's first, its current slot and everybody, unless said."""
-
-    period: str | None
-    slot: str | None
-    group: str | None
-
-
-class Carried(TypedDict, total=False):
-    """What a submission may carry besides member and score."""
-
-    at: datetime | None
-    groups: dict[str, str] | None
-    id: str | None
-    op: str | None
-    metadata: dict[str, Any] | None
-
-
-class AboutMatch(TypedDict, total=False):
-    """What a match may carry besides its players and its winner."""
-
-    ranks: list[int] | None
-    """Instead of a winner: each player's rank, in the order of the players."""
-    at: datetime | None
-    id: str | None
-    groups: dict[str, dict[str, str]] | None
-    """By player."""
-    metadata: dict[str, Any] | None
-
-
-class Paging(InWindow, total=False):
-    """Which stretch of the window."""
-
-    limit: int
-    start: Start
-    cursor: str | None
-    rank: int | None
-    change: bool
-
-
-class Asked(TypedDict, total=False):
-    """Which part of a list of the archive: of one window, or group; so many, behind a cursor."""
-
-    period: str | None
-    group: str | None
-    limit: int
-    cursor: str | None
-
-
-class Watching(InWindow, total=False):
-    """What to follow: how many of the best, and a member besides; behind the update of an id."""
-
-    limit: int
-    member: str | None
-    last_id: str | None
 
 
 class Laurels(Keeping, SettingMetadata):

@@ -21,12 +21,13 @@ from laurels.moments import datetime_of
 if TYPE_CHECKING:
     from oracle import Groups, Stand
 
+    from laurels.arguments import InWindow
     from laurels.boards.answers import Entry
     from laurels.boards.ranks import Start
     from laurels.boards.windows import Slot
     from laurels.clock import FixedClock
     from laurels.history.answers import PastStanding
-    from laurels.laurels import InWindow, Laurels
+    from laurels.laurels import Laurels
 
 _numbers = count(1)
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import Scope
 
-    from laurels.laurels import InWindow
+    from laurels.arguments import InWindow
 
 Parameters = TypeVar("Parameters", bound=Struct)
 

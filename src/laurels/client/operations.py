@@ -37,13 +37,13 @@ from laurels.ratings.match import Match, Matched
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from laurels.arguments import AboutMatch, Carried, InWindow, Paging
     from laurels.boards.metadata import Selection
     from laurels.boards.ordering import Score
     from laurels.client.call import Caller
     from laurels.client.lines import Compression
     from laurels.client.live import Update
     from laurels.client.steps import Flow, Reply, Stream
-    from laurels.laurels import AboutMatch, Carried, InWindow, Paging
     from laurels.valkey.messages import Durability
 
 Query: TypeAlias = "Mapping[str, object]"
