@@ -26,10 +26,11 @@ MAY_USE = {
     "arguments": set[str](),
     "errors": set[str](),
     "masking": set[str](),
+    "wording": {"errors"},
     "moments": {"errors"},
     "clock": {"moments"},
     "metrics": set[str](),
-    "settings": {"errors", "masking"},
+    "settings": {"errors", "masking", "wording"},
     "logs": {"masking"},
     "outcomes": set[str](),
     "signing": set[str](),
@@ -41,9 +42,10 @@ MAY_USE = {
         "moments",
         "outcomes",
         "boards.definition",  # a definition is a value, and pure
+        "wording",
     },
     "embedded": {"errors"},
-    "boards": {"errors", "logs", "moments", "valkey"},
+    "boards": {"errors", "logs", "moments", "valkey", "wording"},
     "history": {"archive", "boards", "errors", "logs", "metrics", "moments", "valkey"},
     "ratings": {"boards", "errors", "valkey"},
     "activity": {"archive", "boards", "errors", "logs", "metrics", "moments", "valkey"},
@@ -60,9 +62,10 @@ MAY_USE = {
         "ratings",
         "settings",
         "valkey",
+        "wording",
     },
     # Of the engine only what it is handed: records are in the user's own database, beside the archive.
-    "index": {"boards", "errors", "logs", "moments", "valkey"},
+    "index": {"boards", "errors", "logs", "moments", "valkey", "wording"},
     "sync": {"laurels"},
     # Over HTTP: of the engine only the values that go in and out, which are pure.
     "client": {
@@ -96,6 +99,7 @@ MAY_USE = {
         "valkey.functions",  # a session of the console begins by one
         "valkey.messages",
         "valkey.names",
+        "wording",
     },
     "cli": {
         "activity.rankings",  # the name of the campuses' project
@@ -112,6 +116,7 @@ MAY_USE = {
         "laurels",
         "logs",
         "settings",
+        "wording",
     },
     "": {"boards", "laurels"},
 }
@@ -135,6 +140,7 @@ PURE = {
     "boards.changes",
     "boards.claims",
     "boards.cursor",
+    "boards.declared",
     "boards.definition",
     "boards.durations",
     "boards.journal",
@@ -172,6 +178,7 @@ PURE = {
     "signing",
     "valkey.messages",
     "valkey.names",
+    "wording",
 }
 CLIENTS_AND_CLOCKS = {
     "aiohttp", "anyio", "asyncio", "fastapi", "httpx", "multiprocessing", "psycopg", "random", "redis",

@@ -112,16 +112,16 @@ def test_variables_of_a_kubernetes_service_are_not_settings(folder: Path, monkey
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("PORT", "http", "LAURELS_PORT is 'http' but must be a valid integer"),
-        ("PORT", "65536", "LAURELS_PORT is '65536' but must be less than or equal to 65535"),
-        ("PORT", "-1", "LAURELS_PORT is '-1' but must be greater than or equal to 0"),
-        ("WORKERS", "0", "LAURELS_WORKERS is '0' but must be greater than or equal to 1"),
+        ("PORT", "http", "LAURELS_PORT is 'http' but must be a whole number"),
+        ("PORT", "65536", "LAURELS_PORT is '65536' but must be at most 65535"),
+        ("PORT", "-1", "LAURELS_PORT is '-1' but must be at least 0"),
+        ("WORKERS", "0", "LAURELS_WORKERS is '0' but must be at least 1"),
         (
             "LOG_LEVEL",
             "loud",
-            "LAURELS_LOG_LEVEL is 'loud' but must be 'debug', 'info', 'warning' or 'error'",
+            "LAURELS_LOG_LEVEL is 'loud' but must be debug, info, warning or error",
         ),
-        ("LOG_FORMAT", "xml", "LAURELS_LOG_FORMAT is 'xml' but must be 'auto', 'console' or 'json'"),
+        ("LOG_FORMAT", "xml", "LAURELS_LOG_FORMAT is 'xml' but must be auto, console or json"),
     ],
 )
 def test_a_wrong_value_is_named_with_its_place_and_the_fix(
@@ -135,9 +135,9 @@ def test_a_wrong_value_in_the_file_or_an_argument_is_named_with_its_place(folder
     (folder / "laurels.toml").write_text("port = true\nworkers = 0")
     assert refusal() == (
         "port in laurels.toml is True but must be a whole number; "
-        "workers in laurels.toml is 0 but must be greater than or equal to 1"
+        "workers in laurels.toml is 0 but must be at least 1"
     )
-    assert refusal(port=99999, workers=1) == "port is 99999 but must be less than or equal to 65535"
+    assert refusal(port=99999, workers=1) == "port is 99999 but must be at most 65535"
     assert refusal(port=1, workers=1, prot=1) == "prot is not a setting of Laurels; did you mean port?"
 
 

@@ -58,6 +58,7 @@ from laurels.valkey.client import Valkey
 from laurels.valkey.durability import require, sync_always
 from laurels.valkey.messages import DURABILITIES
 from laurels.valkey.withdrawals import Withdrawals
+from laurels.wording import one_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
@@ -344,7 +345,7 @@ class Laurels(Keeping, SettingMetadata):
         if asked is None:
             return self.settings.durability
         if asked not in DURABILITIES:
-            raise InvalidInput.at("durability", f"must be one of {', '.join(DURABILITIES)}, not {asked!r}")
+            raise InvalidInput.at("durability", one_of(DURABILITIES, asked))
         return asked
 
     async def page(self, board: str, **paging: Unpack[Paging]) -> Page:

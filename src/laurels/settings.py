@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from difflib import get_close_matches
 from ipaddress import ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -27,6 +26,7 @@ from pydantic_settings import (
 
 from laurels.errors import StartupError
 from laurels.masking import masked
+from laurels.wording import near, of_pydantic
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -299,8 +299,8 @@ def _refuse_unknown_variables(environment: Mapping[str, str]) -> None:
 def _did_you_mean(name: str, known: Iterable[str]) -> str:
     # Without the prefix: with it, any two variables are alike.
     names = {one.removeprefix(PREFIX): one for one in sorted(known)}
-    near = [names[one] for one in get_close_matches(name.removeprefix(PREFIX), names, n=1)]
-    return f"; did you mean {near[0]}?" if near else f"; known: {', '.join(sorted(known))}"
+    like = near(name.removeprefix(PREFIX), names)
+    return f"; did you mean {names[like]}?" if like else f"; known: {', '.join(sorted(known))}"
 
 
 def _explain(problem: ErrorDetails, given: Mapping[str, Any]) -> str:
@@ -314,6 +314,5 @@ def _explain(problem: ErrorDetails, given: Mapping[str, Any]) -> str:
         where = f"{name} in {_config_path()}"
     if problem["type"] == "extra_forbidden":
         return f"{where} is not a setting of Laurels{_did_you_mean(name, Settings.model_fields)}"
-    why = problem["msg"].removeprefix("Value error, ").replace("Input should", "must")
     found = "" if name in _SECRET else f" is {problem['input']!r} but"
-    return f"{where}{found} {why}"
+    return f"{where}{found} {of_pydantic(problem, tells_input=False)}"

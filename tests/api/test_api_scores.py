@@ -112,8 +112,16 @@ async def test_int64_scores_travel_as_strings_and_come_as_either(
             "must be a number or a string, not a boolean",
         ),
         ({"member": "ada", "score": "12"}, "score", "must be a number, not a string"),
-        ({"member": "ada", "score": 1, "points": 1}, "points", "is not a field that is known here"),
-        ({"member": "ada", "score": 1, "at": "yesterday"}, "at", "Invalid RFC3339 encoded datetime"),
+        (
+            {"member": "ada", "score": 1, "points": 1},
+            "points",
+            "there is no such field; it has: member, score, at, groups, id, op, metadata",
+        ),
+        (
+            {"member": "ada", "score": 1, "at": "yesterday"},
+            "at",
+            "must be a time such as 2025-10-24T12:00:00Z",
+        ),
         (
             {"member": "ada", "score": 1, "at": "2025-10-24T12:00:00"},
             "at",
@@ -128,7 +136,7 @@ async def test_int64_scores_travel_as_strings_and_come_as_either(
         (
             {"member": "ada", "score": 1, "groups": {"city": "Rio"}},
             "groups.city",
-            "is not a dimension of the board; it has: country",
+            "there is no such dimension; it has: country",
         ),
         (
             {"member": "ada", "score": 1, "op": "sum"},

@@ -182,8 +182,8 @@ class TestFields:
             ("shards", 257, "shards"),
             ("shards", 1.0, "shards"),
             ("rating", {"system": "trueskill"}, "rating"),
-            ("rating", {"system": "elo", "k": 0}, "rating.elo.k"),
-            ("rating", {"system": "glicko2", "k": 32}, "rating.glicko2.k"),
+            ("rating", {"system": "elo", "k": 0}, "rating.k"),
+            ("rating", {"system": "glicko2", "k": 32}, "rating.k"),
             ("agregate", "sum", "agregate"),
         ],
     )

@@ -192,7 +192,7 @@ class TestDrops:
         ),
         (
             '["a/b"]\naggregate = "max"',
-            """["a/b"] aggregate: Input should be 'best', 'last', 'first' or 'sum'""",
+            """["a/b"] aggregate: must be best, last, first or sum, not 'max'""",
         ),
         (
             '["a/b"]\nwindows = [{ period = "daily", keep = 0 }]',

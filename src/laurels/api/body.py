@@ -17,8 +17,9 @@ from starlette.requests import ClientDisconnect
 
 from laurels.api.encodings import Expansion, decoder_for
 from laurels.api.patience import Patience
-from laurels.api.problems import Malformed, Stalled, TooLarge, UnsupportedMediaType, in_our_words
+from laurels.api.problems import Malformed, Stalled, TooLarge, UnsupportedMediaType
 from laurels.errors import InvalidInput
+from laurels.wording import of_msgspec
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator
@@ -72,7 +73,7 @@ def decode(encoded: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[Decoded])
     try:
         return decoder.decode(encoded)
     except msgspec.ValidationError as error:
-        found = in_our_words(error)
+        found = of_msgspec(error, decoder.type)
         raise InvalidInput.at(found.field, found.detail) from error
     except msgspec.DecodeError as error:
         raise Malformed(str(error) if encoded else "empty, where JSON should be") from error

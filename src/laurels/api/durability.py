@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from laurels.errors import InvalidInput
 from laurels.valkey.messages import DURABILITIES
+from laurels.wording import one_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -27,4 +28,4 @@ def durability_of(request: Request) -> Durability | None:
     for known in DURABILITIES:
         if given == known:
             return known
-    raise InvalidInput.at(HEADER, f"must be one of {', '.join(DURABILITIES)}")
+    raise InvalidInput.at(HEADER, one_of(DURABILITIES, given))

@@ -337,7 +337,7 @@ async def _post(asked: Asked, user: str, given: Value, key: str | None = None) -
 def _value_in(sent: bytes, *, is_form: bool) -> Value:
     if not is_form:
         return body.decode(sent, _value)
-    form = parse_pairs(sent, FormValue, "the form")
+    form = parse_pairs(sent, FormValue, "field")
     return Value(number_in(form.value, "value"), form.type)
 
 

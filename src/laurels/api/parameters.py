@@ -14,11 +14,11 @@ import msgspec
 from msgspec import Meta, Struct
 from starlette.convertors import Convertor, register_url_convertor
 
-from laurels.api.problems import in_our_words
-from laurels.boards.definition import NAME_PATTERN
+from laurels.boards.declared import NAME_PATTERN
 from laurels.boards.ranks import AROUND_LIMIT, BUCKET_LIMIT, PAGE_LIMIT
 from laurels.errors import InvalidInput
 from laurels.history.trail import LIMIT as HISTORY_LIMIT
+from laurels.wording import no_such, of_msgspec
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -124,18 +124,19 @@ def query(request: Request, kind: type[Parameters]) -> Parameters:
     return parse_pairs(sent, kind) if sent else kind()
 
 
-def parse_pairs(sent: bytes, kind: type[Parameters], what: str = "the query") -> Parameters:
+def parse_pairs(
+    sent: bytes, kind: type[Parameters], what: Literal["parameter", "field"] = "parameter"
+) -> Parameters:
     """What `name=value&…` says, in a query or in a form."""
-    given = _pairs(sent, what)
+    given = _pairs(sent, "the query" if what == "parameter" else "the form")
     names = kind.__struct_encode_fields__
     for name in given:
         if name not in names:
-            has = f"it has {', '.join(names)}" if names else "it has none"
-            raise InvalidInput.at(name, f"is not a parameter of this route; {has}")
+            raise InvalidInput.at(name, no_such(name, names, what))
     try:
         found = msgspec.convert(given, kind, strict=False)
     except msgspec.ValidationError as error:
-        wrong = in_our_words(error)
+        wrong = of_msgspec(error, kind)
         told = f"not {given.get(wrong.field)!r}"
         detail = re.sub(r"not a string$", lambda _: told, wrong.detail)
         raise InvalidInput.at(wrong.field, detail) from error

@@ -20,7 +20,7 @@ import msgspec
 from jwt.exceptions import InvalidJTIError, InvalidSubjectError
 
 from laurels.api import body
-from laurels.boards.definition import NAME_PATTERN
+from laurels.boards.declared import NAME_PATTERN
 from laurels.boards.submission import Submission, check_member
 from laurels.errors import Forbidden, InvalidInput, Unauthorized
 

@@ -6,7 +6,6 @@ deployment (addresses, stack traces) goes to the log, under the request's id, an
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 import msgspec
@@ -37,6 +36,7 @@ from laurels.errors import (
     Unavailable,
 )
 from laurels.logs import get_logger
+from laurels.wording import of_pydantic
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -220,37 +220,10 @@ def known(scope: Scope, error: Exception) -> LaurelsError:
     return Malformed(error.detail) if error.status_code < 500 else Internal(error.detail)
 
 
-def in_our_words(error: msgspec.ValidationError) -> FieldError:
-    """The field and what is wrong with it, of «Expected `str`, got `int` - at `$.member`» and the like."""
-    message, _, place = str(error).partition(" - at `$")
-    path = re.sub(r"\[\.\.\.\]$", "", place.rstrip("`"))
-    if found := re.fullmatch(r"Object (missing required|contains unknown) field `(.*)`", message, re.DOTALL):
-        why = "is required" if found[1] == "missing required" else "is not a field that is known here"
-        return FieldError(f"{path}.{found[2]}".removeprefix("."), why)
-    if found := re.fullmatch(r"Expected `(.+)`, got `(.+)`", message):
-        message = f"must be {_kinds(found[1])}, not {_kinds(found[2])}"
-    return FieldError(path.removeprefix(".") or "body", message)
-
-
-_KINDS: Final = {
-    "int": "a whole number",
-    "float": "a number",
-    "str": "a string",
-    "bool": "a boolean",
-    "object": "an object",
-    "array": "an array",
-}
-
-
-def _kinds(types: str) -> str:
-    names = types.split(" | ")
-    return " or ".join(_KINDS.get(name, name) for name in names if not (name == "int" and "float" in names))
-
-
 def _field_of(found: dict[str, Any]) -> FieldError:
     # FastAPI's places begin with where a value came from: path, query, header or body.
     steps = [str(step) for step in found["loc"][1:]]
-    return FieldError(".".join(steps) or "body", found["msg"])
+    return FieldError(".".join(steps) or "body", of_pydantic(found))
 
 
 def _told(problem: LaurelsError) -> str:

@@ -11,7 +11,7 @@ from sqlalchemy.dialects.postgresql import JSONPATH
 
 from laurels.archive import tables
 from laurels.archive.engine import take_turn
-from laurels.boards.definition import BoardDefinition, HoldLost, StoredBoard
+from laurels.boards.definition import BoardDefinition, HoldLost, StoredBoard, field_errors
 from laurels.errors import Conflict, LaurelsError
 from laurels.logs import get_logger
 
@@ -299,11 +299,10 @@ def _stored(row: RowMapping | dict[str, Any]) -> StoredBoard:
     try:
         definition = BoardDefinition.model_validate(row["definition"])
     except ValidationError as error:
-        problem = error.errors()[0]
-        where = ".".join(map(str, problem["loc"]))
+        wrong = next(field_errors(error))
         raise LaurelsError(
             f"the stored definition of {row['project']}/{row['board']} cannot be read; "
-            f"was it stored by a newer Laurels? {where}: {problem['msg']}"
+            f"was it stored by a newer Laurels? {wrong.field}: {wrong.detail}"
         ) from error
     fields: dict[str, Any] = {**row, "definition": definition}
     return StoredBoard(**fields)

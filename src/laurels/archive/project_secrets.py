@@ -17,6 +17,7 @@ from laurels.archive.engine import take_turn
 from laurels.archive.keys import Announce, check_label, tell_nobody
 from laurels.archive.tables import project_secrets
 from laurels.errors import Conflict, InvalidInput
+from laurels.wording import one_of
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -166,7 +167,7 @@ def _use(wanted: NewSecret) -> Use:
         if wanted.use == use:
             break
     else:
-        raise InvalidInput.at("use", f"must be one of {', '.join(USES)}")
+        raise InvalidInput.at("use", one_of(USES, wanted.use))
     if wanted.required and use != "signatures":
         raise InvalidInput.at("required", "is for signatures alone: a player's token is always verified")
     return use

@@ -21,6 +21,7 @@ from laurels.boards.windows import Calendar, Slot
 from laurels.errors import InvalidInput, NotFound, WindowGone
 from laurels.moments import DAY, MICROSECOND, Moment
 from laurels.valkey.messages import shape_of
+from laurels.wording import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -220,8 +221,9 @@ class Board:
         for pane in self.panes(self.zone_of(cut)):
             if pane.label == asked and not pane.is_hidden:
                 return pane
-        known = ", ".join(window.label for window in self.definition.windows)
-        raise InvalidInput.at("period", f"the board has no window {asked!r}; it has: {known}")
+        known = [window.label for window in self.definition.windows]
+        why = f"the board has no window {asked!r}; {suggestion(asked, known)}"
+        raise InvalidInput.at("period", why)
 
     def slot(self, pane: Pane, text: str | None, now: Moment) -> Slot:
         """The slot that `slot=text` asks for, or the current one; raises `NotFound` once it is past keep."""

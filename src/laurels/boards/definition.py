@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self, cast
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     StrictBool,
     StrictInt,
@@ -25,6 +23,7 @@ from pydantic import (
     model_validator,
 )
 
+from laurels.boards.declared import BOARD_PATTERN, NAME_PATTERN, Declared
 from laurels.boards.durations import Duration, Keep  # noqa: TC001  # pydantic reads the annotations
 from laurels.boards.patterns import Pattern
 from laurels.boards.rating import Rating  # noqa: TC001  # pydantic reads the annotations
@@ -32,6 +31,7 @@ from laurels.boards.templates import check_template, key_parts
 from laurels.boards.zones import zone_names
 from laurels.errors import Conflict, FieldError, InvalidInput
 from laurels.valkey.names import BOARD_NAMES
+from laurels.wording import near, suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,7 +47,6 @@ Period = Literal["hourly", "daily", "weekly", "monthly", "yearly", "all_time", "
 Owner = Literal["campus", "index"]
 OWNERS: dict[Owner, str] = {"campus": "the campus flow", "index": "an index declared on a model"}
 
-NAME_PATTERN = r"^[A-Za-z0-9._-]{1,64}$"
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 
 # What a base window must be so that it tiles the window that sums it.
@@ -64,18 +63,16 @@ SUMMABLE: dict[str, frozenset[str]] = {
 
 def _known_zone(name: str) -> str:
     if name not in zone_names():
-        raise ValueError(f"{name!r} is not an IANA timezone; write it like 'America/Sao_Paulo'")
+        like = near(name, zone_names())
+        fix = f"did you mean {like}?" if like else "write it like 'America/Sao_Paulo'"
+        raise ValueError(f"{name!r} is not an IANA timezone; {fix}")
     return name
 
 
 Timezone = Annotated[str, AfterValidator(_known_zone)]
 
 
-class _Declared(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_timedelta="iso8601")
-
-
-class Window(_Declared):
+class Window(Declared):
     """One period that the board is ranked over."""
 
     period: Period
@@ -137,7 +134,7 @@ def _parse_bound(bound: object) -> object:
 Bound = Annotated[int | float, BeforeValidator(_parse_bound, json_schema_input_type=int | float)]
 
 
-class Limits(_Declared):
+class Limits(Declared):
     """Submissions outside these are refused."""
 
     min: Bound | None = Field(default=None, description="The least score that is accepted.")
@@ -156,7 +153,7 @@ class Limits(_Declared):
         return self != Limits()
 
 
-class Snapshot(_Declared):
+class Snapshot(Declared):
     """Archived tables of a window: whole or its top; at its end, and every day besides if asked for."""
 
     period: Name = Field(description="The window, by the name that `period=` asks for.")
@@ -168,15 +165,17 @@ class Snapshot(_Declared):
     )
 
 
-class Archive(_Declared):
+class Archive(Declared):
     """What of the board outlives Valkey."""
 
     snapshot: tuple[Snapshot, ...] = ()
     journal: StrictBool = True
 
 
-class BoardDefinition(_Declared):
+class BoardDefinition(Declared):
     """A board, as contract and documentation describe it; unknown fields are refused."""
+
+    tagged = frozenset({"rating"})
 
     aggregate: Aggregate = Field(default="best", description="What a new score does to an entry.")
     allow_op: StrictBool = Field(default=False, description="Whether a submission may carry its own `op`.")
@@ -199,7 +198,7 @@ class BoardDefinition(_Declared):
         description='Cuts ranked besides the whole: [["country"], ["region", "city"]].',
     )
     dense: StrictBool = Field(default=False, description="Keeps dense ranks (1-2-2-3) ready.")
-    feeds: tuple[Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,64}/[A-Za-z0-9._-]{1,64}$")], ...] = Field(
+    feeds: tuple[Annotated[str, Field(pattern=BOARD_PATTERN)], ...] = Field(
         default=(), max_length=16, description="Boards `project/board` that receive every submission too."
     )
     lateness: Duration = Field(default=timedelta(days=1), description="How old `at` may be.")
@@ -295,10 +294,10 @@ class BoardDefinition(_Declared):
         for index, snapshot in enumerate(self.archive.snapshot):
             window = self.window(snapshot.period)
             if window is None:
-                known = ", ".join(each.label for each in self.windows)
+                known = [each.label for each in self.windows]
                 raise ValueError(
                     f"archive.snapshot[{index}].period: the board has no window {snapshot.period!r}; "
-                    f"it has: {known}"
+                    f"{suggestion(snapshot.period, known)}"
                 )
             if window.period == "all_time" and snapshot.every is None:
                 raise ValueError(
@@ -342,9 +341,12 @@ class BoardDefinition(_Declared):
             label, _, cut = target.partition(":")
             window = self.window(label)
             if window is None:
-                raise ValueError(f"keys.{target}: the board has no window called {label!r}")
+                known = [each.label for each in self.windows]
+                why = f"the board has no window called {label!r}; {suggestion(label, known)}"
+                raise ValueError(f"keys.{target}: {why}")
             if cut and cut not in cuts:
-                raise ValueError(f"keys.{target}: {cut!r} is not one of the board's groups")
+                why = f"{cut!r} is not one of the board's groups; {suggestion(cut, [*cuts])}"
+                raise ValueError(f"keys.{target}: {why}")
             check_template(target, template, window.period, cuts[cut] if cut else ())
             pattern = Pattern.of(*key_parts(template, window.period))
             for other, known in patterns.items():
@@ -403,7 +405,8 @@ def _check_sum(window: Window, by_label: dict[str, Window]) -> None:
         return
     base = by_label.get(window.sum_of)
     if base is None:
-        raise ValueError(f"{window.label!r} sums {window.sum_of!r}, which is not a window of the board")
+        named = f"{window.label!r} sums {window.sum_of!r}, which is not a window of the board"
+        raise ValueError(f"{named}; {suggestion(window.sum_of, [*by_label])}")
     if base.sum_of is not None or base.period == "rolling":
         raise ValueError(f"{window.label!r} sums {window.sum_of!r}, which is itself derived")
     tiles = base.period in SUMMABLE[window.period] and base is not window
@@ -436,7 +439,7 @@ def _check_size(fields: object) -> None:
 
 
 def field_errors(error: ValidationError) -> Iterator[FieldError]:
-    """What pydantic found, in our words: the path as it is written in the input, and why."""
+    """What is wrong with a definition: the path as it is written in the input, and why."""
     found = error.errors(include_url=False, include_context=False, include_input=False)
     around = {each["loc"][:steps] for each in found for steps in range(len(each["loc"]))}
     for each in found:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import timedelta
 from typing import Annotated
 
@@ -27,7 +28,8 @@ def _parse_duration(duration: object) -> object:
     if isinstance(duration, timedelta):
         return duration
     if isinstance(duration, str) and duration.startswith("P"):
-        return _DURATION.validate_python(duration)
+        with suppress(ValidationError):
+            return _DURATION.validate_python(duration)
     raise ValueError("is an ISO duration such as 'P1D'")
 
 

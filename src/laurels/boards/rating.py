@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt
+from pydantic import Field, StrictBool, StrictInt
+
+from laurels.boards.declared import Declared
 
 # What ratings and their constants lie within: far beyond any scale in use, and no formula overflows.
 _Scale = Annotated[float, Field(ge=-1e6, le=1e6, allow_inf_nan=False)]
 _Positive = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
 
 
-class _Rated(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class _Rated(Declared):
     provisional: Annotated[StrictInt, Field(ge=0, le=1_000_000)] = Field(
         default=0, description="For how many games a new player's rating is marked as provisional."
     )

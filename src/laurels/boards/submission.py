@@ -12,6 +12,7 @@ from msgspec.structs import force_setattr
 from laurels.boards.keys import WHOLE, Cut
 from laurels.errors import InvalidInput
 from laurels.moments import moment_of
+from laurels.wording import no_such, one_of
 
 if TYPE_CHECKING:
     from laurels.boards.board import Board
@@ -154,8 +155,7 @@ def _check_moment(board: Board, at: datetime, now: Moment) -> Moment:
 def _check_groups(board: Board, groups: dict[str, str]) -> tuple[Cut, ...]:
     for name, value in groups.items():
         if name not in board.dimensions:
-            known = ", ".join(sorted(board.dimensions)) or "none"
-            raise InvalidInput.at(f"groups.{name}", f"is not a dimension of the board; it has: {known}")
+            raise InvalidInput.at(f"groups.{name}", no_such(name, sorted(board.dimensions), "dimension"))
         if not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers exist
             raise InvalidInput.at(f"groups.{name}", "must be a string")
         _encoded(f"groups.{name}", value, GROUP_VALUE_BYTES)
@@ -181,7 +181,7 @@ def _check_operation(board: Board, op: str) -> str:
     if not board.definition.allow_op:
         raise InvalidInput.at("op", "the board fixes its aggregate; define it with allow_op to choose")
     if op not in OPERATIONS:
-        raise InvalidInput.at("op", f"must be one of {', '.join(OPERATIONS)}")
+        raise InvalidInput.at("op", one_of(OPERATIONS, op))
     return op
 
 

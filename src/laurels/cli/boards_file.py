@@ -11,21 +11,20 @@ from __future__ import annotations
 import re
 import tomllib
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+from laurels.boards.declared import NAME_PATTERN
 from laurels.boards.define import FIXED
-from laurels.boards.definition import NAME_PATTERN, BoardDefinition, parse_definition
+from laurels.boards.definition import BoardDefinition, parse_definition
 from laurels.errors import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from laurels.errors import Drop, FieldError
+    from laurels.errors import Drop
 
 Kind = Literal["created", "changed", "unchanged"]
-_UNKNOWN = "Extra inputs are not permitted"
 
 
 @dataclass(frozen=True)
@@ -104,12 +103,5 @@ def _read_board(name: str, fields: dict[str, Any]) -> BoardDefinition:
     try:
         return parse_definition(fields)
     except InvalidInput as error:
-        raise InvalidInput("; ".join(f'["{name}"] {_explained(field)}' for field in error.fields)) from None
-
-
-def _explained(problem: FieldError) -> str:
-    if problem.detail != _UNKNOWN:
-        return f"{problem.field}: {problem.detail}"
-    near = get_close_matches(problem.field, BoardDefinition.model_fields, n=1)
-    fix = f"did you mean {near[0]}?" if near else f"a board has {', '.join(BoardDefinition.model_fields)}"
-    return f"{problem.field}: there is no such field; {fix}"
+        told = [f'["{name}"] {field.field}: {field.detail}' for field in error.fields]
+        raise InvalidInput("; ".join(told)) from None

@@ -9,7 +9,7 @@ from rich.console import Group
 from rich.text import Text
 
 from laurels.archive.project_secrets import NewSecret, ProjectSecret
-from laurels.boards.definition import NAME_PATTERN
+from laurels.boards.declared import NAME_PATTERN
 from laurels.cli.options import DataDir, Json
 from laurels.cli.output import printable, table
 from laurels.cli.session import Session

@@ -24,7 +24,7 @@ from laurels.boards.answers import (
     Standing,
     WindowInfo,
 )
-from laurels.boards.definition import BoardDefinition, StoredBoard
+from laurels.boards.definition import BoardDefinition, StoredBoard, field_errors
 from laurels.boards.keys import BoardRef
 from laurels.boards.submission import BatchResult, MetadataSet, Submission, Submitted, check_member
 from laurels.client import lines, live
@@ -364,8 +364,9 @@ def _stored(board: _Board, *, created: bool = False) -> StoredBoard:
     try:
         definition = BoardDefinition.model_validate(board.definition)
     except ValidationError as error:
+        wrong = "; ".join(f"{each.field}: {each.detail}" for each in field_errors(error))
         raise NotUnderstood(
-            f"the definition of {board.project}/{board.board} is of another version of Laurels: {error}"
+            f"the definition of {board.project}/{board.board} is of another version of Laurels: {wrong}"
         ) from error
     return StoredBoard(
         board.project, board.board, definition, board.version, board.created_at, board.updated_at, created

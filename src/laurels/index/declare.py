@@ -31,12 +31,14 @@ from sqlalchemy import (
 from sqlalchemy.exc import NoInspectionAvailable
 from sqlalchemy.orm import InstrumentedAttribute, Mapper
 
-from laurels.boards.definition import NAME_PATTERN, BoardDefinition, parse_definition
+from laurels.boards.declared import NAME_PATTERN
+from laurels.boards.definition import BoardDefinition, parse_definition
 from laurels.boards.keys import BoardRef, Cut
 from laurels.errors import InvalidInput
 from laurels.index.members import Kind, MemberCodec
 from laurels.index.positions import OnUpdate, Rule
 from laurels.moments import SECOND
+from laurels.wording import one_of, suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -198,8 +200,8 @@ def declared_as(model: type[Model], which: str | InstrumentedAttribute[Any] | No
     for each in found:
         if each.label == wanted or (not isinstance(which, str) and each.index.score in {wanted, which.name}):
             return each
-    names = ", ".join(each.label for each in found)
-    raise InvalidInput.at("index", f"{model.__name__} has no index {wanted!r}; it has: {names}")
+    names = [each.label for each in found]
+    raise InvalidInput.at("index", f"{model.__name__} has no index {wanted!r}; {suggestion(wanted, names)}")
 
 
 def models_of(*sources: object) -> list[type[Any]]:
@@ -294,14 +296,14 @@ class _Checker:
             if window % timedelta(seconds=1) or not 1 <= window.total_seconds() <= LONGEST_SECONDS:
                 raise self._wrong("window", f"is whole seconds, from one to 366 days, not {window}")
         elif window not in LENGTHS:
-            raise self._wrong("window", f"is one of {', '.join(LENGTHS)} or a timedelta, not {window!r}")
+            raise self._wrong("window", one_of([*LENGTHS, "a timedelta"], window))
         if not _is_count(index.keep):
             raise self._wrong(
                 "keep", f"is how many windows can be asked for, from 1, or None; not {index.keep!r}"
             )
         for field, choices in (("on_update", ("move", "keep")), ("order", ("desc", "asc"))):
             if (chosen := getattr(index, field)) not in choices:
-                raise self._wrong(field, f"is {' or '.join(map(repr, choices))}, not {chosen!r}")
+                raise self._wrong(field, one_of(choices, chosen))
         self._check_names(index)
 
     def _check_names(self, index: LeaderboardIndex) -> None:
@@ -317,8 +319,9 @@ class _Checker:
         named = self._mapper.columns.get(name)
         column = named if named is not None else table.columns.get(name)
         if column is None:
-            known = ", ".join(attribute.key for attribute in self._mapper.column_attrs)
-            raise self._wrong(field, f"{self._model.__name__} has no column {name!r}; it has: {known}")
+            known = [attribute.key for attribute in self._mapper.column_attrs]
+            why = f"{self._model.__name__} has no column {name!r}; {suggestion(name, known)}"
+            raise self._wrong(field, why)
         if column.table is not table:
             raise self._wrong(
                 field, f"{name!r} is a column of {column.table}; declare the index on the model of that table"

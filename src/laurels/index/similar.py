@@ -19,6 +19,7 @@ from sqlalchemy import Float, Index, exc, func, literal, select, text, tuple_
 from laurels.errors import InvalidInput, NotFound
 from laurels.index.fusion import Listed
 from laurels.index.sources import attribute_of, checked_count
+from laurels.wording import one_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Collection, Iterable, Sequence
@@ -255,7 +256,7 @@ def _is_one_of(columns: Sequence[ColumnElement[Any]], keys: Iterable[Key]) -> Co
 
 def _check_metric(metric: str) -> None:
     if metric not in METRICS:
-        raise InvalidInput.at("metric", f"must be one of {', '.join(METRICS)}, not {metric!r}")
+        raise InvalidInput.at("metric", one_of([*METRICS], metric))
 
 
 def _kind(attribute: Attribute) -> Kind:

@@ -1,0 +1,65 @@
+"""What declarations have in common: they are frozen, and tell what is wrong in our words. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Final, Self
+
+from pydantic import BaseModel, ConfigDict, ModelWrapValidatorHandler, ValidationError, model_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError
+
+from laurels.wording import of_pydantic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pydantic_core import ErrorDetails
+
+OURS: Final = "laurels"
+"""The type of errors that are in our words."""
+
+NAME_PATTERN: Final = r"^[A-Za-z0-9._-]{1,64}$"
+BOARD_PATTERN: Final = r"^[A-Za-z0-9._-]{1,64}/[A-Za-z0-9._-]{1,64}$"
+PATTERNS: Final = {
+    NAME_PATTERN: "1 to 64 of A-Z a-z 0-9 - _ .",
+    BOARD_PATTERN: "a board, PROJECT/BOARD",
+}
+
+
+class Declared(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_timedelta="iso8601")
+
+    tagged: ClassVar[frozenset[str]] = frozenset()
+    """Fields that are of several kinds: pydantic names the kind in the paths of errors below."""
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _tell_in_our_words(cls, given: object, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        try:
+            return handler(given)
+        except ValidationError as error:
+            found = error.errors(include_url=False)
+            told = [cls._told(each) for each in found if not _is_echo(each, found)]
+            raise ValidationError.from_exception_data(error.title, told) from None
+
+    @classmethod
+    def _told(cls, found: ErrorDetails) -> InitErrorDetails:
+        location = found["loc"]
+        if found["type"] == OURS:
+            words = found["msg"]
+            if len(location) > 1 and location[0] in cls.tagged:
+                location = (location[0], *location[2:])
+        else:
+            words = of_pydantic(found, tuple(cls.model_fields), PATTERNS)
+        if found["type"].startswith("union_tag"):
+            location = (*location, found.get("ctx", {})["discriminator"].strip("'"))
+        # What stands in braces would be taken from the context.
+        error = PydanticCustomError(OURS, "{words}", {"words": words})
+        return InitErrorDetails(type=error, loc=location, input=found["input"])
+
+
+def _is_echo(found: ErrorDetails, others: Iterable[ErrorDetails]) -> bool:
+    """Whether a list is too short only because what it holds is wrong."""
+    location = found["loc"]
+    return found["type"] == "too_short" and any(
+        len(each["loc"]) > len(location) and each["loc"][: len(location)] == location for each in others
+    )
