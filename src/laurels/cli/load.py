@@ -1,5 +1,6 @@
 """`laurels load`: a file of scores into a board, however many there are."""
 
+import codecs
 import csv
 import sys
 from array import array
@@ -18,12 +19,15 @@ from laurels.cli.options import BoardName, DataDir, Json
 from laurels.cli.output import grouped, printable, table
 from laurels.cli.session import Session
 from laurels.errors import InvalidInput
+from laurels.wording import of_msgspec
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
     from laurels import Laurels
 
+# As the API has it.
+LINE_BYTES = 2**20
 SHOWN = 20
 """Refusals that are shown to people; programs get them all."""
 
@@ -111,19 +115,37 @@ def _opened(file: str) -> "Generator[tuple[BinaryIO, int]]":
 
 def _json_lines(stream: BinaryIO) -> Iterator[tuple[int, Submission | InvalidInput]]:
     """One submission a line, as the batch route takes them."""
-    for number, line in enumerate(stream, 1):
+    for number, line in enumerate(_lines(stream), 1):
         if line.strip():
             try:
                 yield number, _decode(line)
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                yield number, InvalidInput(str(error))
+            except msgspec.ValidationError as error:
+                wrong = of_msgspec(error, Submission)
+                yield number, InvalidInput.at(wrong.field, wrong.detail)
+            except UnicodeDecodeError:
+                yield number, InvalidInput("not UTF-8")
+            except (msgspec.DecodeError, RecursionError) as error:
+                is_long = len(line) > LINE_BYTES
+                why = f"a line has at most {LINE_BYTES} bytes" if is_long else str(error)
+                yield number, InvalidInput(why)
+
+
+def _lines(stream: BinaryIO) -> Iterator[bytes]:
+    """The lines without their ends; of one that is too long no more than tells that it is."""
+    mark = codecs.BOM_UTF8  # as some programs begin a file
+    while line := stream.readline(LINE_BYTES + 1):
+        rest = line
+        while rest and not rest.endswith(b"\n"):
+            rest = stream.readline(LINE_BYTES)
+        yield line.removeprefix(mark)
+        mark = b""
 
 
 def _csv_lines(stream: BinaryIO) -> Iterator[tuple[int, Submission | InvalidInput]]:
     """Columns member and score, perhaps at and id; every other column is a group dimension."""
     # What is not UTF-8 stays a lone surrogate, which is refused like any other bad member.
-    rows = csv.reader((line.decode("utf-8", "surrogateescape") for line in stream), strict=True)
-    columns = [name.strip().lstrip("\ufeff") for name in next(rows, list[str]())]
+    rows = csv.reader((line.decode("utf-8", "surrogateescape") for line in _lines(stream)), strict=True)
+    columns = [name.strip() for name in next(rows, list[str]())]
     if not {"member", "score"} <= set(columns):
         raise InvalidInput("the first line must name the columns, member and score among them")
     while True:
@@ -132,9 +154,15 @@ def _csv_lines(stream: BinaryIO) -> Iterator[tuple[int, Submission | InvalidInpu
             if row is None:
                 return
             if row:
-                yield rows.line_num, _submission_of(dict(zip(columns, row, strict=True)))
+                yield rows.line_num, _submission_of(_by_column(columns, row))
         except (InvalidInput, ValueError, csv.Error) as error:
             yield rows.line_num, InvalidInput(str(error))
+
+
+def _by_column(columns: list[str], row: list[str]) -> dict[str, str]:
+    if len(row) != len(columns):
+        raise InvalidInput(f"has {len(row)} values, but there are {len(columns)} columns")
+    return dict(zip(columns, row, strict=True))
 
 
 def _submission_of(row: dict[str, str]) -> Submission:
