@@ -418,6 +418,13 @@ async def test_a_form_takes_what_is_plainly_a_number(
     assert answer.json()["value"] == number
 
 
+async def test_a_plus_need_not_be_encoded_in_a_form(client: AsyncClient, game: str):
+    headers = {"Content-Type": "application/x-www-form-urlencoded"}
+    for content, value in ((b"value=+5", 5), (b"value=%2B7", 7), (b"type=inc&value=+.5", 7.5)):
+        answer = await client.post(f"{game}/highscore/d/ada", content=content, headers=headers)
+        assert answer.json()["value"] == value
+
+
 @pytest.mark.parametrize(
     ("content", "media_type", "status"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -46,6 +47,25 @@ async def test_laurels_works_on_one_server_of_its_own_and_one_elsewhere(
         await laurels.define("acme/need")
         assert (await laurels.submit("acme/need", "ada", 5)).rank == 1
         await laurels.drop("acme/need", allow_drop="all")
+
+
+@pytest.mark.parametrize("urls", [(), ("valkey",), ("postgres",), ("valkey", "postgres")], ids="+".join)
+async def test_what_the_environment_names_is_not_started(
+    running: EmbeddedServers,
+    place: Path,
+    data_dir: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    urls: tuple[str, ...],
+):
+    for name in urls:
+        url: str = getattr(running.endpoints, f"{name}_url")
+        monkeypatch.setenv(f"LAURELS_{name.upper()}_URL", url)
+    async with Laurels(data_dir=data_dir) as laurels:
+        await laurels.define("acme/environment")
+        await laurels.drop("acme/environment")
+        pids = set(embedded.inspect(data_dir).pids)
+        assert pids == ({"supervisor", "valkey", "postgres"} - {*urls} if len(urls) < 2 else set())
+    assert os.listdir(place) == [] or len(urls) < 2  # noqa: PTH208  # no pathlib where others wait
 
 
 @pytest.mark.parametrize(

@@ -338,7 +338,8 @@ def _value_in(sent: bytes, *, is_form: bool) -> Value:
     if not is_form:
         return body.decode(sent, _value)
     form = parse_pairs(sent, FormValue, "field")
-    return Value(number_in(form.value, "value"), form.type)
+    # A plus that is not percent-encoded is a space in a form: `value=+5`, as people type it.
+    return Value(number_in(form.value.strip(" "), "value"), form.type)
 
 
 async def _make(asked: Asked) -> None:

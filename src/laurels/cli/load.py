@@ -170,7 +170,7 @@ def _submission_of(row: dict[str, str]) -> Submission:
     return Submission(
         row.pop("member"),
         number_in(row.pop("score").strip()),
-        at=parse_time(at) if at else None,
+        at=parse_time(at, "at") if at else None,
         groups={name: value for name, value in row.items() if value} or None,
         id=identity or None,
     )
