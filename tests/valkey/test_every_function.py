@@ -110,6 +110,7 @@ SMOKES: dict[str, Smoke] = {
     "laurels_index": (["board", "index", "journal", "window"], [INDEXED, "rows", "7", "bob"], [b"ok"]),
     "laurels_join": (["journal"], ["group"], [b"0-0", 0]),
     "laurels_list_aside": (["discarded"], ["name"], 1),
+    "laurels_keeps": (["journal"], ["1-0", "b"], 1),
     "laurels_lift": (["journal"], ["9-0", "1-0"], 1),
     "laurels_match": (
         [*SUBMIT_KEYS, "ratings", "window"],

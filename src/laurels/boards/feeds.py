@@ -48,12 +48,12 @@ class Feeds:
     def __init__(
         self, valkey: Valkey, catalog: Catalog, rolling: Rolling, clock: Clock, durability: Durability
     ) -> None:
-        """`durability`: of what is completed."""
+        """`durability`: of what is completed, and of what is archived."""
         self._valkey = valkey
         self._catalog = catalog
         self._rolling = rolling
         self._clock = clock
-        self._durability: Durability = durability
+        self.durability: Durability = durability
         self._courier = Courier(valkey, catalog, clock)
 
     async def carry(
@@ -84,12 +84,13 @@ class Feeds:
             try:
                 board = await self._catalog.board(BoardRef.parse(feed.board))
                 left = await self._missing(board, shard, calls)
+                there = [each for each in calls if each not in left]
                 if left and not await self._is_there(feed):
                     left = []
                 while left:
                     await self._complete_one(board, shard, left[0])
                     left = left[1:]
-                await self._confirm(board)
+                await self._confirm(board, shard, there)
             except NotFound:
                 continue  # dropped meanwhile
             except Unavailable as error:
@@ -126,7 +127,7 @@ class Feeds:
 
     async def _complete_one(self, board: Board, shard: int, recorded: Recorded) -> None:
         call = Call(fed_call(recorded.call, shard), board, [], report=False, feeder=shard)
-        call = replace(call, durability=self._durability)
+        call = replace(call, durability=self.durability)
         for part in recorded.parts:
             try:
                 call.parts.append(_checked(board, recorded, part))
@@ -135,12 +136,21 @@ class Feeds:
         _log_refusals(call, await self._courier.deliver(call))
         self._rolling.prepare(board, self._clock())
 
-    async def _confirm(self, board: Board) -> None:
-        """What was counted before may not be as durable yet: its own call may have failed for that."""
-        if self._durability != "fast":
-            for shard in range(board.keys.shards):
-                key = board.keys.of_board(shard, "board")
-                await functions.confirm(self._valkey, (key,), (), self._durability)
+    async def _confirm(self, board: Board, shard: int, there: list[Recorded]) -> None:
+        """What was counted before may not be as durable yet: its own call may have failed for that; and the
+        node that told of it may have been replaced since.
+        """
+        if self.durability == "fast":
+            return
+        for own in range(board.keys.shards):
+            names = [
+                fed_call(each.call, shard)
+                for each in there
+                if any(board.keys.shard_of(part.member) == own for part in each.parts)
+            ]
+            keys = board.keys.of_board(own, "board"), board.keys.of_board(own, "fed")
+            if names and await functions.confirm(self._valkey, keys, names, self.durability):
+                raise Unavailable(f"{board.ref} lost what it counted for its feeder")
 
 
 def feeds_of(boards: Iterable[Board]) -> tuple[Feed, ...]:

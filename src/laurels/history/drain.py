@@ -74,6 +74,8 @@ class _Reading:
     known: StreamId | None = None
     """The last entry that had been archived before."""
     broken: tuple[StreamId, dict[bytes, bytes], str] | None = None
+    last: tuple[StreamId, bytes] | None = None
+    """Of all that was read: the id of the last entry, and its first value."""
 
     strays: list[Recorded] = field(default_factory=list[Recorded])
     """Entries that had been archived before, and are still there."""
@@ -151,7 +153,7 @@ class Drain:
                 return
             if not await self._drain_all(left):
                 if self._held.intersection(left):
-                    raise Unavailable("a board that is fed does not take what its feeder counted; try again")
+                    raise Unavailable("the journal waits for replicas, or for a board that is fed; try again")
                 await asyncio.sleep(TURN_SECONDS)
 
     async def _drain_all(self, streams: list[Stream]) -> int:
@@ -169,6 +171,7 @@ class Drain:
             cursors = await self.store.lease(connection, streams)
             self._begun &= cursors.keys() | (self._begun - set(streams))
             readings = await self._read(connection, cursors)
+            await self._leave_unkept(readings)
             await self._complete_feeds(readings)
             await self.store.ensure_partitions_for(
                 stream_id.recorded_at for reading in readings.values() for stream_id, _ in reading.entries
@@ -213,6 +216,29 @@ class Drain:
                 readings[stream].known = strays[-1][0]
                 readings[stream].strays = list(_readable(strays))
         return readings
+
+    async def _leave_unkept(self, readings: dict[Stream, _Reading]) -> None:
+        """What only one node has may be lost with it, and then be sent again: it is left to another time."""
+        durability = self._feeds.durability
+        if durability == "fast":
+            return
+
+        async def is_kept(stream: Stream, reading: _Reading) -> bool:
+            if reading.last is None:
+                return True
+            name, value = reading.last
+            try:
+                return await functions.keeps(self._valkey, stream.key, str(name), value, durability)
+            except Unavailable as error:
+                log.warning("a journal waits for its replicas", stream=stream.key, detail=error.detail)
+                return False
+
+        streams = list(readings)
+        kept = await asyncio.gather(*(is_kept(stream, readings[stream]) for stream in streams))
+        for stream, is_good in zip(streams, kept, strict=True):
+            if not is_good:
+                self._held.add(stream)
+                del readings[stream]
 
     async def _complete_feeds(self, readings: dict[Stream, _Reading]) -> None:
         """Entries are archived once every board that they feed has them."""
@@ -340,6 +366,9 @@ def _parsed(answer: Reply) -> _Entries:
 
 def _decoded(stream: Stream, cursor: Cursor, entries: _Entries) -> _Reading:
     reading = _Reading(cursor)
+    if entries:
+        name, fields = entries[-1]
+        reading.last = name, next(iter(fields.values()))
     for stream_id, fields in entries:
         if b"sign" not in fields:  # signs say that something changed on a board without a journal
             try:

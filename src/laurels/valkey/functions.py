@@ -177,6 +177,11 @@ async def exhume(valkey: Valkey, dead_letters: str, journal: str, name: str) -> 
     return bool(await valkey.write("laurels_exhume", (dead_letters, journal), (name,)))
 
 
+async def keeps(valkey: Valkey, journal: str, name: str, value: bytes, durability: Durability) -> bool:
+    """Whether the journal has this entry, as durably as this."""
+    return bool(await valkey.write("laurels_keeps", (journal,), (name, value), durability))
+
+
 async def lift(valkey: Valkey, journal: str, floor: str, ids: Sequence[str]) -> int:
     return int(await valkey.write("laurels_lift", (journal,), (floor, *ids)))
 

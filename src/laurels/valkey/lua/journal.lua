@@ -4,6 +4,10 @@
 --   -> how many of these calls this Valkey does not know to have run. It writes, so that whoever waits for
 --      the disk or for replicas behind it waits for all that was written before.
 --
+-- laurels_keeps      KEYS 1 journal;  ARGV 1 id of an entry, 2 its first value
+--   -> 1 when the stream has this entry, else 0. It writes, as laurels_confirm does: whoever waits behind it knows
+--      that the entry, and all before it, are on disk or on replicas.
+--
 -- laurels_lift       KEYS 1 journal;  ARGV 1 floor, 2… ids of entries, oldest first
 --   gives each of these entries an id above the floor and above every other; one that is gone is passed by
 --   -> how many there were
@@ -46,6 +50,13 @@ local function raise(key, floor)
   if milliseconds < floor_milliseconds or (milliseconds == floor_milliseconds and seq < floor_seq) then
     redis.call('XSETID', key, floor)
   end
+end
+
+local function keeps(keys, args)
+  local entry = redis.call('XRANGE', keys[1], args[1], args[1])[1]
+  if not entry or entry[2][2] ~= args[2] then return 0 end
+  redis.call('XSETID', keys[1], last_id(keys[1]))
+  return 1
 end
 
 local function lift(keys, args)
@@ -91,4 +102,5 @@ end
 redis.register_function{ function_name = 'laurels_bury', callback = bury, flags = { 'allow-oom' } }
 redis.register_function{ function_name = 'laurels_confirm', callback = confirm, flags = { 'allow-oom' } }
 redis.register_function('laurels_exhume', exhume)
+redis.register_function{ function_name = 'laurels_keeps', callback = keeps, flags = { 'allow-oom' } }
 redis.register_function{ function_name = 'laurels_lift', callback = lift, flags = { 'allow-oom' } }
