@@ -118,6 +118,19 @@ class Settings(BaseSettings):
         default=8000, ge=0, le=65_535, description="The port to listen on; 0 takes a free one."
     )
     workers: WholeNumber = Field(default=1, ge=1, le=1024, description="How many processes answer HTTP.")
+    max_connections: WholeNumber = Field(
+        default=10_000,
+        ge=1,
+        description="How many connections each process may have; one more gets 503. Fewer where the limit of "
+        "open files is lower.",
+    )
+    keep_alive: WholeNumber = Field(
+        default=5,
+        ge=1,
+        le=3600,
+        description="How many seconds a connection may be idle between two requests. Behind a proxy that "
+        "keeps connections open, choose more than the proxy does.",
+    )
     valkey_url: str | None = Field(
         default=None,
         description="Where Valkey 8+ or Redis 7.0+ answers: `redis://`, `rediss://`, `unix://`, "

@@ -4,88 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import socket
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-import httpx
 import msgspec
 import pytest
-import uvicorn
 from player_tokens import bearer, signed, token
+from ways import SCORE, Way, known, request_of, serving
 
 from laurels.api.app import create_app
 from laurels.api.envelope import CLIENT_LEFT
 from laurels.archive.project_secrets import NewSecret
 from laurels.cli import protocol
 from laurels.cli.protocol import HEAD_BYTES, MOST_HEADS, Protocol
-from laurels.cli.serve import UVICORN
 from laurels.laurels import Laurels
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
+    import httpx
     from fastapi import FastAPI
-    from uvicorn.server import ServerState
 
     from laurels.embedded import Endpoints
 
     from .conftest import Logged, MakeKey
 
-SCORE: dict[str, Any] = {"member": "ada", "score": 1200}
 PACKED = gzip.compress(msgspec.json.encode(SCORE), mtime=0)
 # Of which no two answers are alike.
 OWN = ("date", "x-request-id", "content-length")
-
-
-@dataclass
-class Way:
-    """A server with the express way in, what was taken by it, and how many heads were read for that."""
-
-    port: int
-    client: httpx.AsyncClient
-    state: ServerState
-    taken: list[bool] = field(default_factory=list[bool])
-    read: int = 0
-
-    async def post(self, board: str, **given: Any) -> httpx.Response:  # noqa: ANN401  # httpx's own
-        return await self.client.post(f"{board}/scores", **_request(given))
-
-
-def _request(given: dict[str, Any]) -> dict[str, Any]:
-    return given if {"json", "content"} & given.keys() else {**given, "json": SCORE}
-
-
-@asynccontextmanager
-async def serving(app: FastAPI, key: str) -> AsyncGenerator[Way]:
-    settings: dict[str, Any] = {**UVICORN, "factory": False}
-    server = uvicorn.Server(uvicorn.Config(app, **settings))
-    express: Any = cast("Any", app).express
-    take, admission = express.take, express.admission
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-        running = asyncio.create_task(server.serve(sockets=[listener]))
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", headers=bearer(key)) as client:
-            way = Way(port, client, server.server_state)
-
-            def noting(*given: Any) -> bool:  # noqa: ANN401  # as `take`
-                way.taken.append(take(*given))
-                return way.taken[-1]
-
-            def noting_admission(scope: Any) -> Any:  # noqa: ANN401  # as `admission`
-                admitted = admission(scope)
-                if admitted is None:
-                    way.taken.append(False)
-                else:
-                    way.read += 1
-                return admitted
-
-            express.take, express.admission = noting, noting_admission
-            yield way
-            express.take, express.admission = take, admission
-        server.should_exit = True
-        await running
 
 
 @pytest.fixture
@@ -95,21 +41,10 @@ async def way(app: FastAPI, admin_key: str, client: httpx.AsyncClient) -> AsyncG
         yield way
 
 
-async def known(way: Way, board: str) -> str:
-    """The board, once the process remembers it, the key, and the project's secrets: it does as soon as it
-    hears what is withdrawn.
-    """
-    while not any(way.taken):
-        assert (await way.post(board, json={"member": "first", "score": 1})).status_code == 200
-    way.taken.clear()
-    way.read = 0
-    return board
-
-
 async def same_from_both(way: Way, client: httpx.AsyncClient, board: str, **given: Any) -> httpx.Response:  # noqa: ANN401  # httpx's own
     """What the server answers, once it is found to be what the operation answers."""
     by_server = await way.post(board, **given)
-    by_operation = await client.post(f"{board}/scores", **_request(given))
+    by_operation = await client.post(f"{board}/scores", **request_of(given))
     assert by_server.status_code == by_operation.status_code
     assert by_server.headers["content-type"] == by_operation.headers["content-type"]
     if by_server.is_error:
@@ -400,17 +335,20 @@ async def test_a_connection_of_known_heads_is_closed_once_it_is_idle_and_not_bef
     way: Way, talk: Talk, board: str, admin_key: str
 ):
     await known(way, board)
-    first, second, third = scores(board, admin_key, "a", "b", "c")
-    for request in (first, second):
-        talk.writing.write(request)
-        await talk.answer()
+    first, *others = scores(board, admin_key, "a", "b", "c")
+    talk.writing.write(first)
+    await talk.answer()
     own: tuple[str, int] = talk.writing.get_extra_info("sockname")
     (connection,) = (each for each in cast("set[Protocol]", way.state.connections) if each.client == own)
-    connection.timeout_keep_alive_handler()  # the timer of the first, which the second left running
-    talk.writing.write(third)
-    assert (await talk.answer())[1]["member"] == "c"
-    connection.timeout_keep_alive = 0
-    connection.timeout_keep_alive_handler()
+    now = asyncio.get_running_loop().time() + 1e6  # later than whatever looks by the clock
+    for request in others:
+        connection.check_deadline(now)
+        now += connection.timeout_keep_alive - 1
+        connection.check_deadline(now)
+        talk.writing.write(request)
+        assert "200 ok" in (await talk.answer())[0]
+    connection.check_deadline(now)
+    connection.check_deadline(now + connection.timeout_keep_alive)
     assert await talk.reading.read() == b""
 
 
@@ -538,7 +476,7 @@ async def test_whoever_leaves_before_the_answer_harms_nobody(
     assert (await way.post(board)).status_code == 200
 
 
-async def test_it_is_counted_and_logged_as_any_request(
+async def test_it_is_counted_and_logged_as_anyrequest_of(
     way: Way, client: httpx.AsyncClient, board: str, logged: Logged
 ):
     await known(way, board)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+    from laurels.errors import LaurelsError
+
 REQUEST_ID: Final = re.compile(rb"[!-~]{1,128}")
 # Of an answer that nobody was there to receive; nginx's number.
 CLIENT_LEFT: Final = 499
@@ -114,6 +116,19 @@ def record(scope: Scope, method: str, status: int, seconds: float) -> None:
     answered_alike(method, route, status).add(seconds)
     if is_logged(route):
         log_answer(scope, route, method, status, seconds)
+
+
+def record_unrouted(error: LaurelsError, client: str, request_id: str) -> None:
+    """Of what no request could be made of."""
+    answered_alike("", UNMATCHED, error.status).add(0.0)
+    log.info(
+        "refused",
+        kind=error.kind,
+        detail=error.detail,
+        status=error.status,
+        client=client,
+        request_id=request_id,
+    )
 
 
 def is_logged(route: str) -> bool:

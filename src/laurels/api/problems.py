@@ -56,6 +56,12 @@ class Malformed(LaurelsError):
     title = "The body cannot be read"
 
 
+class MalformedRequest(Malformed):
+    """Not HTTP, or not as RFC 9112 has it."""
+
+    title = "The request cannot be read"
+
+
 class MethodNotAllowed(LaurelsError):
     status = 405
     kind = "method-not-allowed"
@@ -69,13 +75,43 @@ class MethodNotAllowed(LaurelsError):
 class Stalled(LaurelsError):
     status = 408
     kind = "stalled"
-    title = "The body did not arrive in time"
+    title = "The request did not arrive in time"
 
 
 class TooLarge(LaurelsError):
     status = 413
     kind = "too-large"
     title = "The body is too large"
+
+
+class TargetTooLong(LaurelsError):
+    status = 414
+    kind = "target-too-long"
+    title = "The target is too long"
+
+
+class HeadersTooLarge(LaurelsError):
+    status = 431
+    kind = "headers-too-large"
+    title = "The headers are too large"
+
+
+class NotImplementedHere(LaurelsError):
+    status = 501
+    kind = "not-implemented"
+    title = "The server does not do this"
+
+
+class VersionNotSupported(LaurelsError):
+    status = 505
+    kind = "http-version"
+    title = "This version of HTTP is not spoken here"
+
+
+class Overloaded(LaurelsError):
+    status = 503
+    kind = "overloaded"
+    title = "The server has too many connections"
 
 
 class UnsupportedMediaType(LaurelsError):
@@ -109,14 +145,15 @@ class NotReady(Unavailable):
 
 EXPLANATIONS: Final[dict[type[LaurelsError], str]] = {
     Malformed: "The body is not what its media type and encoding say: not JSON, not UTF-8, nested too "
-    "deeply, damaged, or cut short.",
+    "deeply, damaged, or cut short. Or the request is not HTTP/1.1 (RFC 9112), and the connection closes.",
     Unauthorized: "Send `Authorization: Bearer KEY` with a key that is in force.",
     BadSignature: "A signature is missing where one is required, or is not good; `detail` says how to sign. "
     "Sign every request anew, a repeated one too.",
     Forbidden: "The key is in force, but for another project, or without the scope that this needs.",
     NotFound: "There is no such route, board, window or member; or what was asked for is no longer kept.",
     MethodNotAllowed: "The route exists, but not with this method; `Allow` lists those that it has.",
-    Stalled: "The next piece of the body took longer than 30 seconds. Send it again.",
+    Stalled: "Request line and headers took longer than 10 seconds, or the next piece of the body longer "
+    "than 30. Send the request again.",
     Conflict: "The change contradicts what the board already holds; `detail` says what to do instead.",
     DropNotAllowed: "The change would drop entries or snapshots; `drops` says how many, of which windows. "
     "To allow it, name these windows: `?allow_drop=weekly,monthly`. `?allow_drop=all` drops a whole board.",
@@ -124,6 +161,7 @@ EXPLANATIONS: Final[dict[type[LaurelsError], str]] = {
     KeyTaken: "The board names its keys in Valkey itself, and another program uses one of them. The log has "
     "the key.",
     TooLarge: "A body has at most 1 MiB; a batch at most 64 MiB: as it is sent, and once it is decompressed.",
+    TargetTooLong: "Path and query together have at most 48 KiB. Ask for less at once.",
     UnsupportedMediaType: "Send `Content-Type: application/json`, in UTF-8; a batch may be "
     "`application/x-ndjson`.",
     UnsupportedEncoding: "Send the body as it is, or with `Content-Encoding: gzip` or `zstd`.",
@@ -132,10 +170,17 @@ EXPLANATIONS: Final[dict[type[LaurelsError], str]] = {
     "another.",
     StaleCursor: "The cursor belongs to another board, window or definition: begin again without it.",
     RateLimited: "Go on after `Retry-After` seconds; `RateLimit-Policy` says how much is allowed.",
+    HeadersTooLarge: "Request line and headers together have at most 64 KiB, and at most 100 headers; "
+    "extensions and trailers of a chunked body at most 16 KiB.",
     Internal: "An error on our side. The log has it under the answer's `request_id`.",
+    NotImplementedHere: "The server does not know the method or the `Transfer-Encoding`; `detail` says what "
+    "to send.",
     Unavailable: "A store does not answer; nothing was changed. Try again after `Retry-After` seconds.",
     OutcomeUnknown: "A store stopped answering mid-call, so the change may or may not have been made. "
     "Repeat it with the same id: it counts once.",
+    Overloaded: "The process has as many connections as `max_connections` allows; nothing was read. Try "
+    "again after `Retry-After` seconds.",
+    VersionNotSupported: "Send the request as HTTP/1.1.",
 }
 BY_KIND: Final = {kind.kind: kind for kind in EXPLANATIONS}
 
@@ -178,6 +223,19 @@ def answer_to(scope: Scope, error: Exception) -> Response:
     if prefers_html(Headers(scope=scope).get("accept", "")):
         return error_page(content, headers)
     return Response(msgspec.json.encode(content), problem.status, headers=headers, media_type=MEDIA_TYPE)
+
+
+def unrouted(error: LaurelsError, request_id: str) -> tuple[dict[str, str], bytes]:
+    """Headers and body of the answer to what no request can be made of: there is no path, so no instance."""
+    problem = Problem(
+        type=type_of(error),
+        title=error.title,
+        status=error.status,
+        detail=error.detail,
+        instance="",
+        request_id=request_id,
+    )
+    return {"Content-Type": MEDIA_TYPE, **_headers(error)}, msgspec.json.encode(problem)
 
 
 def encode_problem(scope: Scope, error: LaurelsError) -> bytes:
@@ -243,7 +301,7 @@ def _headers(problem: LaurelsError) -> dict[str, str]:
             return {"Connection": "close"}
         case RateLimited():
             return {"Retry-After": str(problem.retry_after)}
-        case Unavailable() | InFlight():
+        case Unavailable() | InFlight() | Overloaded():
             return {"Retry-After": str(RETRY_SECONDS)}
         case _:
             return {"WWW-Authenticate": 'Bearer realm="laurels"'} if problem.status == 401 else {}

@@ -1,19 +1,17 @@
-"""HTTP as uvicorn speaks it, with two differences.
+"""A connection whose requests the app's express way in may take, before ASGI begins.
 
-A request may be taken by the app's express way in, before ASGI begins; after that, one that begins with the
-same bytes need not even be parsed. And what is not HTTP is a problem too (RFC 9457).
+After that, a request that begins with the same bytes is not even parsed.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
-from uuid import uuid4
 
-import msgspec
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
-from laurels.api.problems import MEDIA_TYPE, Malformed, Problem, type_of
+from laurels.cli.closing import NOTHING
+from laurels.cli.connection import Connection
 
 if TYPE_CHECKING:
     from asyncio import TimerHandle
@@ -54,17 +52,14 @@ def _begin(headers: tuple[tuple[bytes, bytes], ...]) -> bytes:
     return STATUS_LINE[200] + b"".join(b"%s: %s\r\n" % header for header in headers)
 
 
-class Protocol(HttpToolsProtocol):
+class Protocol(Connection):
     def __init__(self, *given: Any, **named: Any) -> None:  # noqa: ANN401  # uvicorn's own
         super().__init__(*given, **named)
-        self._app: Any = cast("Any", self.app)  # pyright: ignore[reportUnknownMemberType]
         self._express: Express | None = getattr(self._app, "express", None)
         self._received = b""
         """What is being read, where a request began with it."""
         self._held: _Held | None = None
         """A request that the express way may take, once its body is there."""
-        self._answered_at = 0.0
-        """When the last score was answered, by the loop's clock."""
         self._heads: dict[bytes, _Taken] = {}
         """What the requests of this connection began with, byte for byte, that were taken."""
 
@@ -97,9 +92,14 @@ class Protocol(HttpToolsProtocol):
             admission = self._express.admission(cast("Any", cycle.scope))
             if admission:
                 timer = self.loop.call_later(HOLD_SECONDS, self._start_held)
+                self._running = cycle
                 self._held = _Held(admission, cycle, timer)
                 return
         super()._start_asgi_task(cycle, app)
+
+    def _drop(self, cycle: RequestResponseCycle) -> None:
+        super()._drop(cycle)
+        self._start_held()
 
     def _start_held(self) -> None:
         held, self._held = self._held, None
@@ -113,8 +113,8 @@ class Protocol(HttpToolsProtocol):
         return express.take(admission, cycle.scope, body, answer, fail)
 
     def _is_between_requests(self) -> bool:
-        """Whether nothing of the next request has been read: uvicorn begins it with a scope of its own."""
-        return self.cycle is None or (not self.cycle.more_body and self.scope is self.cycle.scope)  # pyright: ignore[reportUnnecessaryComparison]  # None before the first request
+        """Whether nothing of the next request has been read."""
+        return self._part == NOTHING and not self._unparsed and not self._is_over
 
     def _remember(self, taken: _Taken) -> None:
         """If it came alone: then all before its body is its head."""
@@ -152,42 +152,7 @@ class Protocol(HttpToolsProtocol):
         begin = _begin(tuple(self.server_state.default_headers))
         end = b"\r\n" if cycle.keep_alive else b"connection: close\r\n\r\n"
         cycle.response_started = cycle.response_complete = True
-        self.transport.write(b"".join((begin, headers, end, body)))
+        self.wire.write(b"".join((begin, headers, end, body)))
         if not cycle.keep_alive:
-            self.transport.close()
-        if self.pipeline or self.timeout_keep_alive_task is None:
-            self.on_response_complete()
-        else:
-            self.server_state.total_requests += 1
-            self._answered_at = self.loop.time()
-
-    def timeout_keep_alive_handler(self) -> None:
-        """Closes a connection that has been idle for long enough. A score that is taken unread leaves the
-        timer of the request before it running, so this may be early: then it comes again.
-        """
-        is_answered = self.cycle.response_complete
-        idle = self.loop.time() - self._answered_at if is_answered else 0.0
-        left = self.timeout_keep_alive - idle
-        if left <= 0:
-            super().timeout_keep_alive_handler()
-        else:
-            self.timeout_keep_alive_task = self.loop.call_later(left, self.timeout_keep_alive_handler)
-
-    def send_400_response(self, msg: str) -> None:
-        """To what no request can be made of: there is no path, so no route and no log of it."""
-        request_id = uuid4().hex
-        problem = Problem(
-            type=type_of(Malformed),
-            title="The request cannot be read",
-            status=400,
-            detail=msg,
-            instance="",
-            request_id=request_id,
-        )
-        content = msgspec.json.encode(problem)
-        head = (
-            f"HTTP/1.1 400 Bad Request\r\ncontent-type: {MEDIA_TYPE}\r\ncontent-length: {len(content)}\r\n"
-            f"x-request-id: {request_id}\r\nconnection: close\r\n\r\n"
-        )
-        self.transport.write(head.encode() + content)
-        self.transport.close()
+            self._close()
+        self.on_response_complete()

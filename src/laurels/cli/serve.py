@@ -20,7 +20,7 @@ import uvicorn
 from laurels import demo as demo_project
 from laurels import embedded
 from laurels.archive.keys import EVERY_PROJECT, SCOPES
-from laurels.cli import campus_demo, local_key
+from laurels.cli import campus_demo, local_key, open_files
 from laurels.cli.listening import Listener
 from laurels.cli.options import DataDir, Json
 from laurels.cli.output import Output
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 APP = "laurels.cli.serve:worker_app"
 UVICORN: dict[str, Any] = {
     "factory": True,
+    "ws": "none",  # an offer to upgrade is ignored
     "http": "laurels.cli.protocol:Protocol",  # httptools
     "log_config": None,
     "access_log": False,  # the API has its own
@@ -176,13 +177,17 @@ async def _settle_local_key(laurels: Laurels, data_dir: Path | None) -> str | No
 
 def _answer_requests(settings: Settings, listener: Listener) -> None:
     """Until SIGINT or SIGTERM: the first ends as KeyboardInterrupt, the second as Terminated or a return."""
+    options: dict[str, Any] = UVICORN | {
+        "timeout_keep_alive": settings.keep_alive,
+        "limit_concurrency": open_files.connections_within(settings.max_connections),
+    }
     if settings.workers == 1:
-        uvicorn.Server(uvicorn.Config(APP, **UVICORN)).run(sockets=[listener.socket])
+        uvicorn.Server(uvicorn.Config(APP, **options)).run(sockets=[listener.socket])
         return
     listener.socket.close()  # uvicorn binds for its workers itself
     host, port = listener.address.host, listener.address.port
     with _remembering_interrupts():
-        uvicorn.run(APP, host=host, port=port, workers=settings.workers, **UVICORN)
+        uvicorn.run(APP, host=host, port=port, workers=settings.workers, **options)
 
 
 @contextmanager
