@@ -141,6 +141,21 @@ async def test_a_program_gets_a_problem(served: httpx.AsyncClient, accept: str |
     assert answer.json()["status"] == 404
 
 
+async def test_several_accept_headers_are_one_list(served: httpx.AsyncClient):
+    headers = [("Accept", "text/html;q=0.5"), ("Accept", "application/json")]
+    async with httpx.AsyncClient(base_url=served.base_url) as client:
+        del client.headers["accept"]
+        answer = await client.get("/nowhere", headers=headers)
+    assert answer.headers["content-type"] == "application/problem+json"
+
+
+async def test_head_has_the_headers_of_the_page_alone(served: httpx.AsyncClient):
+    page, head = await served.get("/nowhere"), await served.head("/nowhere")
+    assert (head.status_code, head.content) == (404, b"")
+    for name in ("content-type", "content-security-policy", "vary"):
+        assert head.headers[name] == page.headers[name]
+
+
 async def test_the_page_s_style_is_the_one_that_its_policy_allows(served: httpx.AsyncClient):
 
     answer = await served.get("/nowhere")

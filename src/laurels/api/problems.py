@@ -220,7 +220,7 @@ def answer_to(scope: Scope, error: Exception) -> Response:
     _record(problem, error)
     content = _content(scope, problem)
     headers = {**_headers(problem), "Vary": "Accept"}
-    if prefers_html(Headers(scope=scope).get("accept", "")):
+    if prefers_html(",".join(Headers(scope=scope).getlist("accept"))):
         return error_page(content, headers)
     return Response(msgspec.json.encode(content), problem.status, headers=headers, media_type=MEDIA_TYPE)
 
