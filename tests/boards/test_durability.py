@@ -80,8 +80,9 @@ def test_only_what_asks_for_it_waits(always: Server, endpoints: Endpoints, durab
         before = waits(always)
         laurels.submit(board, "ada", 1, durability=durability)
         laurels.submit_many(board, [Submission("bob", 2)], durability=durability)
+        assert laurels.set_metadata(board, "ada", {"n": 1}, durability=durability).applied
         assert laurels.remove(board, "ada", durability=durability)
-        assert waits(always) - before == (3 if durability == "fsync" else 0)
+        assert waits(always) - before == (4 if durability == "fsync" else 0)
 
 
 def test_the_deployment_says_what_holds_unless_the_request_does(always: Server, endpoints: Endpoints):
@@ -162,6 +163,16 @@ def test_a_repeated_id_waits_for_the_first_time_it_was_written(every_second: Ser
         assert every_second.client.info("replication")["master_repl_offset"] == offset
 
 
+def test_metadata_whose_id_was_seen_writes_something_too(every_second: Server, endpoints: Endpoints):
+    with opened(every_second, endpoints) as laurels:
+        board = new_board(laurels, archive={"journal": False})
+        laurels.submit(board, "ada", 1)
+        laurels.set_metadata(board, "ada", {"n": 1}, id="one")
+        offset = every_second.client.info("replication")["master_repl_offset"]
+        assert not laurels.set_metadata(board, "ada", {"n": 1}, id="one", durability="fsync").applied
+        assert every_second.client.info("replication")["master_repl_offset"] > offset
+
+
 def test_a_removal_repeated_writes_something_too(every_second: Server, endpoints: Endpoints):
     with opened(every_second, endpoints) as laurels:
         board = new_board(laurels, archive={"journal": False})
@@ -191,6 +202,11 @@ class TestWithoutAnAppendOnlyFile:
             assert laurels.standing(board, "ada").score == 1
             with pytest.raises(OutcomeUnknown):
                 laurels.submit_many(board, [Submission("bob", 1)], durability="fsync")
+            with pytest.raises(OutcomeUnknown) as unknown:
+                laurels.set_metadata(board, "ada", {"n": 1}, durability="fsync")
+            assert unknown.value.retry_with is not None
+            again = laurels.set_metadata(board, "ada", {"n": 2}, id=unknown.value.retry_with)
+            assert (again.applied, laurels.standing(board, "ada").metadata) == (False, {"n": 1})
             with pytest.raises(OutcomeUnknown):
                 laurels.remove(board, "ada", durability="fsync")
 
@@ -323,7 +339,7 @@ def test_an_unknown_word_is_refused(always: Server, endpoints: Endpoints):
     with opened(always, endpoints) as laurels:
         board = new_board(laurels)
         wrong: Any = "eventually"
-        with pytest.raises(InvalidInput, match="durability: must be one of fast, fsync, replicated"):
+        with pytest.raises(InvalidInput, match="durability: must be fast, fsync or replicated"):
             laurels.submit(board, "ada", 1, durability=wrong)
 
 
