@@ -54,4 +54,4 @@ def test_a_public_key_is_taken_from_a_file(served: Served, tmp_path: Path):
 def test_a_secret_for_no_project_or_use_is_refused(served: Served):
     assert "project: 1 to 64 of" in run("secrets", "create", "*", "players").complaint
     complaint = run("secrets", "create", "demo", "fun", data_dir=served.data_dir).complaint
-    assert complaint == "use: must be one of players, signatures"
+    assert complaint == "use: must be players or signatures, not 'fun'"

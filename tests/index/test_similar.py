@@ -343,7 +343,7 @@ class TestRefusals:
     def test_a_metric_that_there_is_not(self):
         wrong: Any = "manhattan"
         for make in (Similar, hnsw_index):
-            with pytest.raises(InvalidInput, match=r"^metric: must be one of cosine, l2, inner_product"):
+            with pytest.raises(InvalidInput, match=r"^metric: must be cosine, l2 or inner_product"):
                 make(Song.sound, wrong)
 
     def test_a_column_without_vectors(self):
