@@ -253,7 +253,7 @@ async def test_keys_of_another_program_are_told_at_definition_and_taken_over(
     assert (await client.put(f"{boards}/mine", json={**TEMPLATED, "adopt": True})).status_code == 201
     entries = (await client.get(f"{boards}/mine/entries")).json()["entries"]
     assert [(each["member"], each["score"]) for each in entries] == [("ada", 5)]
-    assert (await client.delete(f"{boards}/mine")).status_code == 204
+    assert (await client.delete(f"{boards}/mine?allow_drop=all")).status_code == 204
     assert await laurels.valkey.command("ZCARD", key) == 1
     await laurels.valkey.command("DEL", key)
 
@@ -274,7 +274,7 @@ async def test_a_key_that_another_program_makes_later_is_a_conflict_for_players_
     read = await client.get(f"{boards}/mine/entries", params={"group": "country=BR"})
     assert read.json()["type"] == "/problems/key-taken"
     assert (await client.get(f"{boards}/mine/entries")).json()["total"] == 1
-    assert (await client.delete(f"{boards}/mine")).status_code == 204
+    assert (await client.delete(f"{boards}/mine?allow_drop=all")).status_code == 204
     assert await laurels.valkey.command("GET", key) == b"text"
     await laurels.valkey.command("DEL", key)
     leaders = f"/leaders/{project}/high/a"

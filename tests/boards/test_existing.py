@@ -132,7 +132,7 @@ class TestAdoption:
         assert raw.client.ttl(key) == -1
         clock.now += DAY
         engine.submit(board, "eve", 1)
-        engine.drop(board)
+        engine.drop(board, allow_drop="all")
         assert raw.client.zrange(key, 0, -1, withscores=True) == [(b"ada", 9.0)]
         assert raw.client.ttl(key) == -1
         assert raw.keys(name) == [key.encode()]
@@ -156,14 +156,14 @@ class TestAdoption:
         raw.client.zadd(key, {"ada": 5})
         clock.now += DAY
         assert engine.submit(board, "bob", 4).rank == 2
-        engine.drop(board)
+        engine.drop(board, allow_drop="all")
         assert raw.keys(f"{name}:") == [key.encode()]
 
     def test_a_group_that_is_no_longer_defined_is_left(self, engine: Laurels, raw: RawValkey, name: str):
         board, key = f"tests/{name}", f"{name}:{TODAY}:country=BR"
         raw.client.zadd(key, {"ada": 5})
         engine.define(board, daily(name, adopt=True, groups=[["country"]]))
-        engine.define(board, daily(name, adopt=True))
+        engine.define(board, daily(name, adopt=True), allow_drop="daily")
         assert raw.client.zscore(key, "ada") == 5
 
     def test_a_shorter_keep_sets_no_expiry_on_it(self, engine: Laurels, raw: RawValkey, name: str):
@@ -224,7 +224,7 @@ class TestLater:
             engine.submit(board, "bob", 7)
         assert key not in refused.value.detail
         assert key in caplog.text
-        engine.drop(board)
+        engine.drop(board, allow_drop="all")
         assert raw.client.zrange(key, 0, -1, withscores=True) == [(b"ada", 5.0)]
 
     @pytest.mark.parametrize("is_written", [False, True])
@@ -321,7 +321,7 @@ def test_on_a_cluster_the_keys_of_every_node_are_looked_at(
                 engine.define(board, daily(name, groups=[["country"]]))
             engine.define(board, daily(name, groups=[["country"]], adopt=True))
             assert engine.submit(board, "bob", 4, groups={"country": "BR"}).rank == 2
-            engine.drop(board)
+            engine.drop(board, allow_drop="all")
             assert command("ZCARD", key) == 2
             assert command("EXISTS", f"{key}:country=BR") == 0
             command("DEL", key)
