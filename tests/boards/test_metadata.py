@@ -230,7 +230,7 @@ def test_it_goes_with_its_window(raw: RawValkey, endpoints: Endpoints, clock: Fi
         engine.set_metadata(board, "ada", {"n": 1})
         key = f"lb:{{{board}}}:daily:2025-10-24"
         assert 0 < raw.client.ttl(f"{key}|metadata") <= raw.client.ttl(key) + 1
-        engine.drop(board)
+        engine.drop(board, allow_drop="all")
 
 
 def test_the_journal_tells_which_entries_got_it(raw: RawValkey, endpoints: Endpoints, clock: FixedClock):
@@ -251,7 +251,7 @@ def test_the_journal_tells_which_entries_got_it(raw: RawValkey, endpoints: Endpo
         }
         engine.set_metadata(board, "ada", {"n": 1}, id="one")
         assert raw.journal(board)[-1] == fields
-        engine.drop(board)
+        engine.drop(board, allow_drop="all")
 
 
 def test_what_many_set_at_once_is_as_the_journal_says(engine: Laurels, new_board: Callable[..., str]):

@@ -257,7 +257,8 @@ class Boards(RuleBasedStateMachine):
         self.change(definition)
 
     def change(self, definition: dict[str, Any]) -> None:
-        self.engine.define(self.board, definition)
+        labels = [window.label for window in self.oracle.definition.windows]
+        self.engine.define(self.board, definition, allow_drop=labels)
         self.oracle.end_windows(self.clock.now)
         self.oracle.definition = BoardDefinition.model_validate(definition)
         self.oracle.end_windows(self.clock.now)

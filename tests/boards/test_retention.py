@@ -554,6 +554,21 @@ class TestEdits:
         engine.remove(board, "ada")
         engine.define(board, {"windows": windows} | changed)
 
+    def test_a_longer_keep_brings_nothing_back(self, engine: Laurels, new_board: NewBoard, clock: FixedClock):
+        def keep(days: int) -> list[dict[str, Any]]:
+            return [{"period": "daily", "keep": days}]
+
+        board = new_board(windows=keep(5))
+        engine.submit(board, "ada", 1)
+        clock.advance(timedelta(days=2))
+        engine.define(board, {"windows": keep(2)}, allow_drop="daily")
+        engine.define(board, {"windows": keep(5)})
+        assert engine.page(board, slot="2025-10-24").total == 0
+        engine.submit(board, "ada", 1)
+        clock.advance(timedelta(days=5))  # what is over lingers for a while
+        engine.define(board, {"windows": keep(20)})
+        assert engine.page(board, slot="2025-10-26").total == 0
+
     @on_node
     def test_a_keep_that_grows_or_shrinks_moves_what_is_already_there(
         self, engine: Laurels, new_board: NewBoard, raw: RawValkey

@@ -149,8 +149,10 @@ class Retention:
 
     async def drop_lost(self, old: Board, new: Board) -> None:
         """Drops what the new definition, which is in force, has no place for: windows, groups, hours that its
-        clock does not show, and dense ranks.
+        clock does not show, and dense ranks; and windows that are over by either definition, though they may
+        linger: a longer `keep` brings nothing back.
         """
+        now = self._clock()
         labels = {pane.label for pane in new.panes(new.definition.timezone)}
         gone = {window.label for window in old.definition.windows if window.label not in labels}
         if old.keys.shards != new.keys.shards:  # all that the old ones had is gone
@@ -159,7 +161,7 @@ class Retention:
             guard = _in_force(new, shard)
             async for address in self.addresses(old, shard):
                 key, cuts = old.window_key(shard, address), old.keys.of_board(shard, f"cuts:{address.token}")
-                if target_at(new, address) is None:
+                if any(_is_over(target_at(board, address), now) for board in (old, new)):
                     await self._discard(old, shard, address, guard)
                     await self._valkey.command("SREM", cuts, str(address.cut))
                 elif not new.definition.dense:
@@ -350,6 +352,10 @@ def target_at(board: Board, address: Address) -> Target | None:
 def _in_force(board: Board, shard: int) -> Guard:
     """What goes only while this definition is in force."""
     return Guard(board.keys.of_board(shard, "board"), "version", board.version)
+
+
+def _is_over(target: Target | None, now: Moment) -> bool:
+    return target is None or _is_past(target.pane.held_until(target.slot), now)
 
 
 def _is_past(until: Moment | None, now: Moment) -> bool:
