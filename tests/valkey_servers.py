@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import tempfile
@@ -15,7 +16,7 @@ import redis
 from supported_servers import valkey_server
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable, Generator, Mapping
     from contextlib import AbstractContextManager
 
 Client = Any  # redis-py types its client only in part
@@ -32,11 +33,11 @@ class Server:
 
 def running_valkey(**options: str) -> AbstractContextManager[Server]:
     """A server of its own, ready; `appendfsync="always"` is an option `appendfsync always`."""
-    return running(valkey_server(), **options)
+    return running(valkey_server(), None, **options)
 
 
 @contextmanager
-def running(program: Path, **options: str) -> Generator[Server]:
+def running(program: Path, environment: Mapping[str, str] | None = None, **options: str) -> Generator[Server]:
     folder = Path(tempfile.mkdtemp(prefix="laurels-valkey-"))
     address = str(folder / "socket")
     given = {
@@ -48,7 +49,7 @@ def running(program: Path, **options: str) -> Generator[Server]:
     }
     given |= {name.replace("_", "-"): value for name, value in options.items()}
     words = [word for name, value in given.items() for word in (f"--{name}", *(value.split() or [""]))]
-    process = subprocess.Popen([str(program), *words])
+    process = subprocess.Popen([str(program), *words], env={**os.environ, **(environment or {})})
     untyped: Any = redis.Redis
     client: Client = untyped(unix_socket_path=address)
     try:

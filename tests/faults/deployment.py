@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import anyio
 import httpx
@@ -28,6 +28,7 @@ PARTS: tuple[Part, ...] = ("valkey", "postgres", "api", "worker")
 KEY = "key-of-a-deployment-that-is-killed"
 DEADLINE = 60.0
 PATIENT = Retries(attempts=1000, deadline=120.0, first_pause=0.05, longest_pause=0.5)
+ONCE = Retries(attempts=1)
 
 
 def until(condition: Callable[[], object]) -> None:
@@ -76,11 +77,11 @@ class Deployment:
                     process.wait(DEADLINE)
 
     @asynccontextmanager
-    async def clients(self, count: int) -> AsyncGenerator[list[AsyncClient]]:
+    async def clients(self, count: int, retries: Retries = PATIENT) -> AsyncGenerator[list[AsyncClient]]:
         async with AsyncExitStack() as opened:
             yield [
                 await opened.enter_async_context(
-                    AsyncClient(self.url, key=KEY, project="faults", retries=PATIENT)
+                    AsyncClient(self.url, key=KEY, project="faults", retries=retries)
                 )
                 for _ in range(count)
             ]
@@ -126,16 +127,11 @@ class Deployment:
             return False
         return True
 
-    def archived(self) -> int:
-        """How many submissions the archive holds of the board that the load writes to."""
-        url = self.servers.endpoints.postgres_url.replace("postgresql+psycopg://", "postgresql://")
-        with psycopg.connect(url) as connection:
-            count = "SELECT count(*) FROM journal JOIN boards ON boards.id = board_id WHERE board = 'sums'"
-            (rows,) = connection.execute(count).fetchone() or (0,)
-        return rows
-
     def raw(self) -> redis.Redis:
-        return redis.Redis.from_url(self.servers.endpoints.valkey_url)  # pyright: ignore[reportUnknownMemberType]
+        """As any client sees Valkey."""
+        url = self.servers.endpoints.valkey_url
+        client: Any = redis.RedisCluster if "+cluster" in url else redis.Redis
+        return client.from_url(url.replace("+cluster", ""))
 
     def _start(self, part: Part) -> None:
         if part not in ("api", "worker"):

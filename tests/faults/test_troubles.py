@@ -1,14 +1,14 @@
 """Valkey out of memory, a full disk, PostgreSQL away, a clock an hour ahead or behind: in turn, under load.
 
 Clients retry by id. Nothing that was acknowledged is lost, nothing counts twice, no request is answered
-with 500, and the journal is archived soon after each trouble has ended.
+with 500, a fed board has what its feeder has, and the journal is archived soon after each trouble has ended.
 """
 
 from __future__ import annotations
 
 import os
 import subprocess
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 import httpx
@@ -17,6 +17,8 @@ from deployment import KEY, Deployment, in_thread, until
 from install_packages import FAKETIME_ADVICE, faketime
 from journal_rows import journal, until_archived
 from load import Load
+from supported_servers import valkey_server
+from valkey_servers import running
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -78,7 +80,8 @@ def small_disk(place: Path) -> Generator[None]:
 async def go_through(deployment: Deployment, trouble: Trouble, *, stops_writes: bool) -> None:
     async with deployment.clients(8) as clients:
         load = Load("sums")
-        await clients[0].define(load.board, {"aggregate": "sum"})
+        await clients[0].define("fed", {"aggregate": "sum"})
+        await clients[0].define(load.board, {"aggregate": "sum", "feeds": ["faults/fed"]})
         async with load.running(clients):
             for _ in range(ROUNDS):
                 await load.until_acknowledged(100)
@@ -91,12 +94,12 @@ async def go_through(deployment: Deployment, trouble: Trouble, *, stops_writes: 
         for submission, (member, score) in list(load.acknowledged.items())[::10]:
             again = await clients[0].submit(load.board, member, score, id=submission)
             assert not again.applied
-        page = await clients[0].page(load.board)
-        assert {entry.member: entry.score for entry in page.entries} == load.sums()
-    await until_archived(deployment)
-    assert journal(deployment) == sorted(
-        (submission, member, score) for submission, (member, score) in load.acknowledged.items()
-    )
+        await until_archived(deployment)
+        for board in (load.board, "fed"):
+            page = await clients[0].page(board)
+            assert {entry.member: entry.score for entry in page.entries} == load.sums(), board
+    assert journal(deployment) == load.rows()
+    assert '"status": 500' not in deployment.log("api")
 
 
 def submit_status(deployment: Deployment) -> int:
@@ -137,7 +140,8 @@ async def test_postgres_away_loses_nothing(place: Path):
 
 
 @pytest.mark.parametrize("seconds", [HOUR, -HOUR])
-async def test_clocks_that_step_by_an_hour_lose_nothing(place: Path, seconds: int):
+@pytest.mark.parametrize("whose", ["laurels", "valkey"])
+async def test_clocks_that_step_by_an_hour_and_back_lose_nothing(place: Path, whose: str, seconds: int):
     # The processes that load it read the time with the offset that a file holds.
     library = faketime()
     if library is None:
@@ -151,14 +155,22 @@ async def test_clocks_that_step_by_an_hour_lose_nothing(place: Path, seconds: in
         "FAKETIME_NO_CACHE": "1",
         "FAKETIME_DONT_FAKE_MONOTONIC": "1",
     }
-    deployment = Deployment(place, settings, ("api", "worker"))
 
     @contextmanager
     def stepped(_: Deployment) -> Generator[None]:
         offset.write_text(f"{seconds:+d}")
-        yield
+        try:
+            yield
+        finally:
+            offset.write_text("+0")
 
-    with deployment.running():
+    with ExitStack() as stack:
+        if whose == "laurels":
+            deployment = Deployment(place, settings, ("api", "worker"))
+        else:
+            server = stack.enter_context(running(valkey_server(), settings))
+            deployment = Deployment(place, {}, ("api", "worker"), valkey_url=server.url)
+        stack.enter_context(deployment.running())
         await prepare(deployment)
         await go_through(deployment, stepped, stops_writes=False)
 
