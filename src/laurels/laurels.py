@@ -150,7 +150,11 @@ class Laurels(Keeping, SettingMetadata):
         endpoints = await asyncio.to_thread(self._endpoints)
         try:
             await asyncio.to_thread(migrate, endpoints.postgres_url)
-            self.valkey = Valkey(endpoints.valkey_url, replicas=self.settings.replicas)
+            self.valkey = Valkey(
+                endpoints.valkey_url,
+                replicas=self.settings.replicas,
+                durability=self.settings.durability,
+            )
             self.archive = open_archive(endpoints.postgres_url)
             await requirements.require(self.valkey, self.settings.durability)
             await self._require_durability()

@@ -64,6 +64,8 @@ MOST_DEAD: Final = 100_000
 
 Id = tuple[int, int]
 BEGINNING: Final = "0-0"
+AT_THE_END: Final = "-"
+"""No cursor is this, so a call that expects it applies nothing."""
 
 log = get_logger("laurels.activity")
 
@@ -154,13 +156,18 @@ class Follower:
         return batch
 
     async def _apply(self, batch: _Batch, cursors: list[str]) -> None:
-        """Until every shard that the batch reaches is at its end, by whomever."""
+        """Until every shard that the batch reaches is at its end, by whomever, and as durably as is asked.
+        A shard that is there already may owe that to a call whose wait failed, so it is called all the same.
+        """
         campuses = await self._accrual.campuses.of(batch.users())
         last, left = parse_id(batch.last), list(batch.effects)
-        while left := [shard for shard in left if parse_id(cursors[shard]) < last]:
+        if self._valkey.durability == "fast":
+            left = [shard for shard in left if parse_id(cursors[shard]) < last]
+        while left:
             calls = [self._call(batch, shard, cursors[shard], campuses) for shard in left]
             for shard, accrued in zip(left, await activity.accrue(self._valkey, calls), strict=True):
                 cursors[shard] = batch.last if accrued.cursor is None else accrued.cursor
+            left = [shard for shard in left if parse_id(cursors[shard]) < last]
 
     def _call(self, batch: _Batch, shard: int, cursor: str, campuses: Mapping[str, CampusLike]) -> Call:
         after = parse_id(cursor)
@@ -168,7 +175,8 @@ class Follower:
         now = self._accrual.clock()
         folded = fold(effects, campuses, now)
         call = ShardCall(self._accrual.keys, shard, now)
-        message = (*call.effects(folded), self.stream, cursor, batch.last, call.parked(folded))
+        expected = cursor if after < parse_id(batch.last) else AT_THE_END
+        message = (*call.effects(folded), self.stream, expected, batch.last, call.parked(folded))
         return Call(call.keys, message)
 
 

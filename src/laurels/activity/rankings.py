@@ -129,7 +129,11 @@ class Rankings:
         held = await self._held(board, day, list(wanted))
         at = datetime_of(min(self._clock(), day.ends - 1))
         changed = [Submission(user, score, at=at) for user, score in wanted.items() if held[user] != score]
-        done = await self._submitter.submit_many(board.ref, changed)
+        durability = self._valkey.durability
+        done = await self._submitter.submit_many(board.ref, changed, durability=durability)
+        if durability != "fast" and len(changed) < len(wanted):
+            # What is there already may not be as durable yet.
+            await self._submitter.confirm(board.ref, durability)
         if done.rejected:
             raise LaurelsError(f"{board.ref} refused a score of {day.ymd}: {done.rejected[0].detail}")
         return len(changed)

@@ -47,7 +47,9 @@ class Backlog(NamedTuple):
 
 
 async def accrue(valkey: Valkey, calls: Sequence[Call]) -> list[Accrued]:
-    """Each call by itself; all of them at once. One that is sent again changes nothing."""
+    """Each call by itself; all of them at once, as durably as the deployment writes. One that is sent again
+    changes nothing.
+    """
     answers = await _call_all(valkey, "laurels_accrue", calls)
     return [
         Accrued(cursor=answer.decode()) if status == b"cursor" else Accrued(changed=int(answer))
@@ -57,7 +59,7 @@ async def accrue(valkey: Valkey, calls: Sequence[Call]) -> list[Accrued]:
 
 async def release(valkey: Valkey, call: Call) -> bool:
     """Whether it was applied: not when what waited had been released before."""
-    answer = await valkey.write("laurels_release", call.keys, (_encode(call.message),))
+    answer = await valkey.write("laurels_release", call.keys, (_encode(call.message),), valkey.durability)
     return answer[0] == b"ok"
 
 
@@ -132,15 +134,18 @@ async def union_sizes(valkey: Valkey, pairs: Sequence[tuple[str, str]]) -> list[
 
 
 async def _call_all(valkey: Valkey, function: str, calls: Sequence[Call]) -> list[Reply]:
-    """Down one connection where one node has them all."""
-    first, *rest = calls
-    answers = [await valkey.write(function, first.keys, (_encode(first.message),))]
+    """Down one connection where one node has them all: whoever waits behind the last waits for all."""
     if valkey.is_cluster:
-        others = (valkey.write(function, call.keys, (_encode(call.message),)) for call in rest)
-        return answers + await asyncio.gather(*others)
-    return answers + await valkey.commands(
-        [("FCALL", function, len(call.keys), *call.keys, _encode(call.message)) for call in rest]
+        return await asyncio.gather(*(_write(valkey, function, call) for call in calls))
+    *some, last = calls
+    answers = await valkey.commands(
+        [("FCALL", function, len(call.keys), *call.keys, _encode(call.message)) for call in some]
     )
+    return [*answers, await _write(valkey, function, last)]
+
+
+async def _write(valkey: Valkey, function: str, call: Call) -> Reply:
+    return await valkey.write(function, call.keys, (_encode(call.message),), valkey.durability)
 
 
 def _texts(answer: dict[bytes, bytes] | list[bytes]) -> dict[str, str]:

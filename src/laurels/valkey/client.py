@@ -96,10 +96,19 @@ class Valkey:
     twice.
     """
 
-    def __init__(self, url: str, *, replicas: int = 1, connections: int = CONNECTIONS) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        replicas: int = 1,
+        connections: int = CONNECTIONS,
+        durability: Durability = "fast",
+    ) -> None:
         """`replicas`: how many must have what is written `replicated`. `connections`: how many commands are
-        under way at once, to each node; the next wait for one of them to end.
+        under way at once, to each node; the next wait for one of them to end. `durability`: of what
+        flows write in the background.
         """
+        self.durability: Durability = durability
         self._url = url
         self._replicas = replicas
         self.is_cluster = url.startswith(("redis+cluster://", "rediss+cluster://"))

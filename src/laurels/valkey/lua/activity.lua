@@ -13,7 +13,8 @@
 -- laurels_accrue     KEYS 1 cursors, 2 changed, 3 parked, 4…;  ARGV 1 {limits, late, days, stream, expected
 --                    cursor, new cursor, {key of a list, user, {what waits, …}, …}}
 --   applies the effects and moves the cursor, if it is the expected one ('' for none)
---   -> {'ok', days changed}, or {'cursor', the present one or ''}: nothing was done
+--   -> {'ok', days changed}, or {'cursor', the present one or ''}: nothing was done, but whoever waits behind it
+--      waits for all that was written before
 --
 -- laurels_release    KEYS 1 cursors, 2 changed, 3 parked, 4 what waits for one user, 5…
 --                    ARGV 1 {limits, late, days, user, the first that waits, how many are applied}
@@ -313,7 +314,10 @@ local function accrue(keys, args)
   local message = cmsgpack.unpack(args[1])
   local stream, expected, cursor, parked = message[4], message[5], message[6], message[7]
   local present = redis.call('HGET', keys[1], stream) or ''
-  if present ~= expected then return { 'cursor', present } end
+  if present ~= expected then
+    if present ~= '' then redis.call('HSET', keys[1], stream, present) end
+    return { 'cursor', present }
+  end
   for i = 1, #parked, 3 do
     redis.call('LLEN', keys[parked[i]])
     redis.call('SADD', keys[3], parked[i + 1])
