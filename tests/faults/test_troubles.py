@@ -77,7 +77,9 @@ def small_disk(place: Path) -> Generator[None]:
     subprocess.run(["/bin/umount", "--lazy", str(data)], check=True)
 
 
-async def go_through(deployment: Deployment, trouble: Trouble, *, stops_writes: bool) -> None:
+async def go_through(
+    deployment: Deployment, trouble: Trouble, *, stops_writes: bool = False, stops_archive: bool = False
+) -> None:
     async with deployment.clients(8) as clients:
         load = Load("sums")
         await clients[0].define("fed", {"aggregate": "sum"})
@@ -90,6 +92,9 @@ async def go_through(deployment: Deployment, trouble: Trouble, *, stops_writes: 
                         await in_thread(lambda: until(lambda: submit_status(deployment) == 503))
                     else:
                         await load.until_acknowledged(100)
+                    if not (stops_writes or stops_archive):
+                        there = len(load.acknowledged)
+                        await in_thread(lambda there=there: until(lambda: len(journal(deployment)) >= there))
                 await load.until_acknowledged(100)
         for submission, (member, score) in list(load.acknowledged.items())[::10]:
             again = await clients[0].submit(load.board, member, score, id=submission)
@@ -136,7 +141,7 @@ async def test_postgres_away_loses_nothing(place: Path):
     deployment = Deployment(place, {}, ("api", "worker"))
     with deployment.running():
         await prepare(deployment)
-        await go_through(deployment, no_postgres, stops_writes=False)
+        await go_through(deployment, no_postgres, stops_archive=True)
 
 
 @pytest.mark.parametrize("seconds", [HOUR, -HOUR])
@@ -172,7 +177,7 @@ async def test_clocks_that_step_by_an_hour_and_back_lose_nothing(place: Path, wh
             deployment = Deployment(place, {}, ("api", "worker"), valkey_url=server.url)
         stack.enter_context(deployment.running())
         await prepare(deployment)
-        await go_through(deployment, stepped, stops_writes=False)
+        await go_through(deployment, stepped)
 
 
 async def prepare(deployment: Deployment) -> None:
