@@ -2,11 +2,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from laurels.jobs.agenda import AGENDA
 from laurels.jobs.schedule import (
     LONGEST_BACKOFF_SECONDS,
     MOST_CAUGHT_UP,
@@ -18,6 +20,9 @@ from laurels.jobs.schedule import (
     missed,
 )
 from laurels.moments import SECOND, Moment, datetime_of, moment_of
+
+if TYPE_CHECKING:
+    from laurels.jobs.runner import Job
 
 RULES = [
     Every(10),
@@ -112,3 +117,9 @@ def test_failures_are_tried_again_less_and_less_often():
     assert waits == sorted(waits)
     assert waits[0] == 2 * SECOND
     assert waits[-1] == LONGEST_BACKOFF_SECONDS * SECOND == timedelta(minutes=5) // timedelta(microseconds=1)
+
+
+@pytest.mark.parametrize("job", AGENDA, ids=[job.name for job in AGENDA])
+def test_what_runs_every_few_seconds_goes_on_as_soon_after_an_outage(job: Job):
+    if isinstance(job.rule, Every) and job.rule.seconds <= 10:
+        assert job.longest_backoff <= 10

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 # Under a load that never pauses a run ends now and then, so that it can be seen.
 LONGEST_DRAIN_SECONDS: Final = 10.0
-# What frees memory in Valkey is tried again this soon: the trouble may be that there is none left.
+# What somebody waits for is tried again this soon: it goes on within seconds of the end of an outage.
 SOON_SECONDS: Final = 4
 
 
@@ -83,7 +83,7 @@ AGENDA: Final = (
     Job("journal", Every(1), drain_journal, longest_backoff=SOON_SECONDS),
     Job("partitions", Every(3600), keep_journal),
     # A window's end is seen within so many seconds; looking costs one query, and the stores nothing more.
-    Job("snapshots", Every(10), take_snapshots),
+    Job("snapshots", Every(10), take_snapshots, longest_backoff=SOON_SECONDS),
     # Tomorrow's windows are completed ahead of midnight, also on boards that nobody uses meanwhile.
     Job("rolling", Every(600), turn_windows_over),
     # Before a window that is over expires by itself (`boards/board.py`: LINGER).
@@ -91,10 +91,10 @@ AGENDA: Final = (
     Job("discards", Every(10), empty_discarded, longest_backoff=SOON_SECONDS),
     # What a drop or an edit left behind that was interrupted.
     Job("drops", Every(5), finish_drops, longest_backoff=SOON_SECONDS),
-    Job("campus_scores", Every(2), rescore_campuses),
+    Job("campus_scores", Every(2), rescore_campuses, longest_backoff=SOON_SECONDS),
     # A campus's day is due at 00:05 there, and corrected within so many seconds.
     Job("campus_days", Every(60), finalize_campuses),
-    Job("campus_events", Every(5), tell_of_campuses),
+    Job("campus_events", Every(5), tell_of_campuses, longest_backoff=SOON_SECONDS),
 )
 
 # What waits for events instead of a time: every worker does it, and they share the events themselves.
