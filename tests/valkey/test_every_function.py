@@ -118,6 +118,7 @@ SMOKES: dict[str, Smoke] = {
         [b"ok", [0, 0, 1, -1]],
     ),
     "laurels_missing": ([], ["PING", "NOSUCH"], [b"NOSUCH", b"unknown"]),
+    "laurels_number": (["events"], [10, msgspec.msgpack.encode([(5, ["event", "e"])])], b"5"),
     "laurels_page": (
         ["board", "window"],
         [header(by="start", limit=5, offset=0)],

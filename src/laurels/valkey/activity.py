@@ -93,6 +93,11 @@ async def backlog(valkey: Valkey, stream: str, group: str) -> Backlog:
     return Backlog(int(applied), int(waiting), oldest.decode())
 
 
+async def number(valkey: Valkey, stream: str, most: int, entries: Sequence[tuple[int, Sequence[str]]]) -> int:
+    """The number of the stream's last entry then."""
+    return int(await valkey.write("laurels_number", (stream,), (most, _encode(entries)), valkey.durability))
+
+
 async def attend(valkey: Valkey, workers: str, worker: str, milliseconds: int) -> list[str]:
     """Every worker heard of within that time, in order."""
     answer = await valkey.write("laurels_attend", (workers,), (worker, milliseconds))

@@ -21,6 +21,10 @@
 --   applies effects that waited, and forgets them
 --   -> {'ok', days changed}, or {'gone'} when the first is another: nothing was done
 --
+-- laurels_number     KEYS 1 stream;  ARGV 1 about how many entries it keeps, 2 {{number, {field, value, …}}, …}
+--   adds entries in the order of their numbers, which become their ids; those that the stream is past, it has
+--   -> the number of its last entry
+--
 -- laurels_unmark     KEYS 1 changed;  ARGV mark, number, mark, number, …
 --   removes each mark that still has that number -> how many
 --
@@ -428,6 +432,18 @@ local function attend(keys, args)
   return redis.call('ZRANGE', keys[1], 0, -1)
 end
 
+-- All or none: an entry that is refused must not be passed by a later one.
+local function number(keys, args)
+  local last = redis.call('EXISTS', keys[1]) == 1 and stream_id(last_id(keys[1])) or 0
+  for _, entry in ipairs(cmsgpack.unpack(args[2])) do
+    if entry[1] > last then
+      last = entry[1]
+      redis.call('XADD', keys[1], 'MAXLEN', '~', args[1], string.format('%.0f-0', last), unpack(entry[2]))
+    end
+  end
+  return string.format('%.0f', last)
+end
+
 redis.register_function('laurels_accrue', accrue)
 redis.register_function('laurels_release', release)
 redis.register_function('laurels_unmark', unmark)
@@ -436,3 +452,4 @@ redis.register_function('laurels_join', join)
 redis.register_function('laurels_advance', advance)
 redis.register_function({ function_name = 'laurels_backlog', callback = backlog, flags = { 'no-writes' } })
 redis.register_function('laurels_attend', attend)
+redis.register_function('laurels_number', number)
