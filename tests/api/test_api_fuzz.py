@@ -29,7 +29,7 @@ SETTINGS = {
 }
 # Requests for each operation; and how many stories, of some requests each, are told.
 EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "5"))
-STORIES = max(15, EXAMPLES)
+STORIES = max(40, EXAMPLES)
 SEED = os.environ.get("FUZZ_SEED", "")
 SECONDS = 24 * 3600 if SEED else 300
 
@@ -72,7 +72,7 @@ def fuzz(client: httpx.Client, folder: Path, phases: str, examples: int) -> str:
     found = subprocess.run(
         [*command, str(client.base_url.join("/openapi.json")), "--no-color", *limits, *drawn],
         cwd=folder,
-        env=os.environ | {"FUZZ_KEY": KEY, "PYTHONPATH": str(CONFIGURATION.parent)},
+        env=os.environ | {"FUZZ_KEY": KEY, "FUZZ_PHASES": phases, "PYTHONPATH": str(CONFIGURATION.parent)},
         capture_output=True,
         text=True,
         check=False,

@@ -20,7 +20,7 @@ async def main():
         await laurels.submit("a/b", "ada", 5, metadata={"n": 1})
         await laurels.archived("a/b")
         await laurels.rebuild("a/b")
-        await laurels.drop("a/b")
+        await laurels.drop("a/b", allow_drop="all")
 asyncio.run(main())
 """,
     "laurels.sync": """
@@ -33,7 +33,7 @@ with Laurels(data_dir=sys.argv[1]) as laurels:
         laurels.standing("a/c", "zoe")
     except Exception:
         pass
-    laurels.drop("a/c")
+    laurels.drop("a/c", allow_drop="all")
 """,
     "laurels.index": """
 import asyncio, sys

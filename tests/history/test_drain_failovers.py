@@ -74,4 +74,4 @@ async def test_what_a_replaced_primary_had_alone_is_not_archived(endpoints: Endp
                 rows = await connection.execute(text(f"{ROWS} WHERE project = 'failovers'"))
                 assert sorted(id_.decode() for (id_,) in rows) == sorted([*IDS, "before"])
             assert (await laurels.page(BOARD)).entries[0].score == 1 + len(IDS)
-            await laurels.drop(BOARD)
+            await laurels.drop(BOARD, allow_drop="all")
