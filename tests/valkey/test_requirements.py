@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from valkey_servers import running_valkey
 import laurels
 from laurels import Laurels
 from laurels.boards.keys import BoardRef
-from laurels.errors import StartupError
+from laurels.errors import StartupError, Unavailable
 from laurels.valkey import requirements
 from laurels.valkey.client import Valkey
 
@@ -41,6 +42,11 @@ def server() -> Generator[Server]:
 def only_the_default_user(server: Server) -> Generator[None]:
     yield
     server.client.execute_command("ACL", "DELUSER", "laurels")
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return free.getsockname()[1]
 
 
 def documented_rules() -> list[str]:
@@ -113,6 +119,19 @@ async def test_a_server_without_waitaof_is_refused_where_durability_needs_it():
         await requirements.require(valkey, "fast")
         with pytest.raises(StartupError, match=r"need WAITAOF.*set LAURELS_DURABILITY=fast"):
             await requirements.require(valkey, "replicated")
+        await valkey.close()
+
+
+async def test_a_cluster_s_node_by_the_url_of_a_single_node_is_refused(own_cluster_url: str):
+    detail = await refused(own_cluster_url.replace("+cluster", ""))
+    assert "begin its URL with redis+cluster://" in detail
+
+
+async def test_a_single_node_by_the_url_of_a_cluster_is_refused():
+    with running_valkey(port=str(free_port())) as server:
+        valkey = Valkey(f"redis+cluster://127.0.0.1:{server.client.config_get('port')['port']}")
+        with pytest.raises(Unavailable, match="the URL of a single node begins with redis://"):
+            await requirements.require(valkey, "fast")
         await valkey.close()
 
 

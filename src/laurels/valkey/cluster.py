@@ -170,7 +170,9 @@ class Cluster:
         if not self._slots:
             await self.refresh(self.epoch)
         if not self._slots:
-            raise exceptions.ConnectionError("no node of the cluster tells its slots")
+            raise exceptions.ConnectionError(
+                "no node of the cluster tells its slots (the URL of a single node begins with redis://)"
+            )
 
     async def _learn(self, listed: list[Any], told_by: Node) -> bool:
         """Whether there was something to learn."""

@@ -58,6 +58,10 @@ async def require(valkey: Valkey, durability: Durability) -> None:
     for server in await _ask(valkey, "INFO", "server"):
         if lack := too_old(server):
             raise StartupError(lack)
+        if "cluster" in {server.get("server_mode"), server.get("redis_mode")} and not valkey.is_cluster:
+            raise StartupError(
+                "Valkey is a cluster: begin its URL with redis+cluster:// or rediss+cluster://"
+            )
     await _ask(valkey, "FUNCTION", "LIST", "LIBRARYNAME", LIBRARY)
     if not await valkey.functions_are_current():
         await _ask(valkey, "FUNCTION", "LOAD", "REPLACE", library_code())
