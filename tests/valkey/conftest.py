@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from supported_servers import valkey_server
 from valkey_cluster import running_cluster
+from valkey_servers import running_valkey
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -19,20 +15,8 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session")
 def own_valkey_url() -> Generator[str]:
     """A Valkey on a socket of its own, with nothing in it."""
-    folder = Path(tempfile.mkdtemp(prefix="laurels-own-"))
-    options = {"port": "0", "unixsocket": str(folder / "socket"), "save": "", "dir": str(folder)}
-    words = [word for name, value in options.items() for word in (f"--{name}", value)]
-    program = str(valkey_server())
-    server = subprocess.Popen([program, *words], stdout=subprocess.PIPE, text=True)
-    assert server.stdout is not None
-    try:
-        assert any("Ready to accept connections" in line for line in server.stdout)
-        yield f"unix://{folder / 'socket'}"
-    finally:
-        server.terminate()
-        server.stdout.close()
-        server.wait()
-        shutil.rmtree(folder)
+    with running_valkey() as server:
+        yield server.url
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from redis.crc import key_slot
+from supported_servers import lacks_waitaof
 from valkey_cluster import ClusterServer, cluster_servers, cluster_url, move_slot, wait_until
 
 from laurels.errors import OutcomeUnknown, Unavailable
@@ -21,6 +22,7 @@ from laurels.valkey.requirements import COMMANDS
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator
 
+needs_waitaof = pytest.mark.skipif(lacks_waitaof(), reason="`replicated` needs Redis 7.2 or Valkey")
 KEY = "{frozen}:counter"
 COUNT = """#!lua name=counting
 redis.register_function('count', function(keys) return redis.call('INCR', keys[1]) end)
@@ -56,6 +58,7 @@ def test_the_key_of_every_command_decides_its_node(command: str):
     assert key_of(tuple(words)) == "{key}"
 
 
+@needs_waitaof
 async def test_calls_leave_a_silent_primary_for_its_replica(servers: list[ClusterServer], valkey: Valkey):
     number = owner_of(servers, KEY)
     primary, replica = servers[number], servers[3 + number]
@@ -89,6 +92,7 @@ async def test_other_primaries_answer_while_one_is_silent(servers: list[ClusterS
     await asyncio.gather(*waiting, return_exceptions=True)
 
 
+@needs_waitaof
 async def test_a_replaced_primary_that_thaws_acknowledges_nothing(
     servers: list[ClusterServer], valkey: Valkey
 ):
@@ -154,6 +158,7 @@ async def test_a_node_that_imports_a_slot_gets_our_functions(servers: list[Clust
     assert target.client.get(KEY) == b"session"
 
 
+@needs_waitaof
 async def test_reads_and_writes_go_on_while_slots_move(servers: list[ClusterServer], valkey: Valkey):
     slot = key_slot(KEY.encode())
     number = owner_of(servers, KEY)

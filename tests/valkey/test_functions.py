@@ -590,7 +590,7 @@ class TestLoading:
     ):
         engine, clients = primaries
         boards = self.boards(engine)
-        other = "#!lua name=laurels\nserver.register_function('laurels_old', function() return 1 end)"
+        other = "#!lua name=laurels\nredis.register_function('laurels_old', function() return 1 end)"
         for client in clients:
             client.function_load(other, replace=True)
         for board in boards:
