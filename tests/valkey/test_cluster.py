@@ -111,6 +111,18 @@ async def test_a_replaced_primary_that_thaws_acknowledges_nothing(
     assert all(answer <= counted for answer in acknowledged)
 
 
+async def test_impatient_callers_leave_a_silent_primary_too(servers: list[ClusterServer], valkey: Valkey):
+    number = owner_of(servers, KEY)
+    await valkey.ask_primaries("PING")
+    servers[number].process.send_signal(signal.SIGSTOP)
+    async with asyncio.timeout(60):
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(2):  # as `/readyz` asks
+                    await valkey.ask_primaries("PING")
+                    return
+
+
 async def test_calls_to_a_silent_cluster_wait_together(servers: list[ClusterServer], valkey: Valkey):
     await valkey.command("GET", KEY)
     for server in servers:

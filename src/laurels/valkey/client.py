@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from importlib import resources
 from typing import TYPE_CHECKING, Any, cast
 
@@ -314,7 +314,8 @@ class Valkey:
     async def _ask_in_time(self, node: Any, *words: Value) -> Reply:  # noqa: ANN401  # as above
         try:
             async with asyncio.timeout(SILENT_SECONDS if self._cluster else ANSWER_SECONDS):
-                return await node.execute_command(*words)
+                with self._cluster.doubting() if self._cluster else nullcontext():
+                    return await node.execute_command(*words)
         except UNANSWERED:
             if self._cluster:
                 await self._cluster.refresh(self._cluster.epoch)

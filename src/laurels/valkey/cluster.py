@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import redis.asyncio as redis
@@ -18,7 +18,7 @@ from redis.crc import key_slot
 from laurels.valkey.connections import UNANSWERED, Losses, Pool
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Generator, Mapping
 
     from laurels.valkey.client import Value
 
@@ -117,7 +117,8 @@ class Cluster:
             try:
                 node = node or await self.owner(key)
                 async with asyncio.timeout(seconds), node.turns:
-                    return await converse(node, importing is not None)
+                    with self.doubting(node):
+                        return await converse(node, importing is not None)
             except exceptions.MovedError as moved:
                 self._slots[moved.slot_id] = self._named_by(moved, node or self._first)
                 self.losses.count += 1
@@ -136,15 +137,31 @@ class Cluster:
                 raise refused
             await asyncio.sleep(0 if isinstance(refused, exceptions.AskError) else PAUSE_SECONDS)
 
+    @contextmanager
+    def doubting(self, node: Node | None = None) -> Generator[None]:
+        """Who gives up after a while, but before a silent node is left, has the slots read all the same: a
+        process whose callers are less patient would never learn that the node was replaced.
+        """
+        epoch, began = self.epoch, asyncio.get_running_loop().time()
+        try:
+            yield
+        except asyncio.CancelledError:
+            if asyncio.get_running_loop().time() - began >= TOPOLOGY_SECONDS and self.epoch == epoch:
+                self._reading(node)
+            raise
+
     async def refresh(self, epoch: int, doubted: Node | None = None) -> None:
         """Reads the slots again, unless that was done since `epoch`. All who ask meanwhile wait for the same
         reading, which ends within `REFRESH_SECONDS`.
         """
         if self.epoch != epoch:
             return
+        await asyncio.shield(self._reading(doubted))
+
+    def _reading(self, doubted: Node | None) -> asyncio.Task[None]:
         if self._refreshing is None or self._refreshing.done():
             self._refreshing = asyncio.create_task(self._read_slots(doubted))
-        await asyncio.shield(self._refreshing)
+        return self._refreshing
 
     async def _read_slots(self, doubted: Node | None) -> None:
         """From the first that answers; the doubted node is asked last."""
