@@ -111,6 +111,45 @@ async def test_a_replaced_primary_that_thaws_acknowledges_nothing(
     assert all(answer <= counted for answer in acknowledged)
 
 
+@needs_waitaof
+async def test_a_primary_that_was_replaced_and_is_back_acknowledges_only_what_it_has(
+    servers: list[ClusterServer], valkey: Valkey
+):
+    """A `WAIT` under way when its primary is replaced goes on, and counts replicas that it has later."""
+    number = owner_of(servers, KEY)
+    primary, replica = servers[number], servers[3 + number]
+    assert await valkey.write("count", (KEY,), (), "replicated") == 1
+    cut_off(primary)
+    doubtful = asyncio.create_task(valkey.write("count", (KEY,), (), "replicated"))
+    await in_thread(lambda: wait_until(lambda: blocked_clients(primary) == 1))
+    replica.client.execute_command("CLUSTER", "FAILOVER", "TAKEOVER")
+    await in_thread(lambda: wait_until(lambda: follows(primary)))
+    primary.client.config_set("requirepass", "")
+    primary.client.execute_command("CLUSTER", "FAILOVER", "TAKEOVER")
+    await in_thread(lambda: wait_until(lambda: primary.is_primary() and follows(replica)))
+    for _ in range(100):  # the new history grows past the point that the old one had reached
+        primary.client.incr(f"{KEY}:other")
+    with pytest.raises(OutcomeUnknown):
+        await doubtful
+    assert int(await valkey.command("GET", KEY)) == 1
+    assert await valkey.write("count", (KEY,), (), "replicated") == 2
+
+
+def cut_off(primary: ClusterServer) -> None:
+    """From its replica, which cannot come back until the password is taken away again."""
+    primary.client.config_set("requirepass", "of the test")
+    primary.client.execute_command("CLIENT", "KILL", "TYPE", "replica")
+
+
+def blocked_clients(server: ClusterServer) -> int:
+    return server.client.info("clients")["blocked_clients"]
+
+
+def follows(server: ClusterServer) -> bool:
+    role = server.client.execute_command("ROLE")
+    return role[0] == b"slave" and role[3] == b"connected"
+
+
 async def test_impatient_callers_leave_a_silent_primary_too(servers: list[ClusterServer], valkey: Valkey):
     number = owner_of(servers, KEY)
     await valkey.ask_primaries("PING")

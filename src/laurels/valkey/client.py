@@ -16,7 +16,15 @@ from redis.backoff import NoBackoff
 
 from laurels.errors import OutcomeUnknown, StartupError
 from laurels.valkey.cluster import SILENT_SECONDS, Cluster, key_of
-from laurels.valkey.connections import UNANSWERED, WAIT_SECONDS, WAITS, Losses, Pool, converse
+from laurels.valkey.connections import (
+    UNANSWERED,
+    WAIT_SECONDS,
+    WAITS,
+    Losses,
+    Pool,
+    converse,
+    converse_in_one_history,
+)
 from laurels.valkey.refusals import log_wrong_type, taken_key, translated
 
 if TYPE_CHECKING:
@@ -277,10 +285,11 @@ class Valkey:
     ) -> list[Reply]:
         """With one node, which gets our functions if it lacks them: it may be new, or have lost them."""
         prefix: list[tuple[Value, ...]] = [("ASKING",)] if asking else []
-        replies = await converse(client.connection_pool, [*prefix, *commands], seconds)
+        talk = converse_in_one_history if commands[-1][0] == "WAIT" else converse
+        replies = await talk(client.connection_pool, [*prefix, *commands], seconds)
         if any(map(_lacks_function, replies)):
             await client.execute_command("FUNCTION", "LOAD", "REPLACE", library_code())
-            replies = await converse(client.connection_pool, [*prefix, *commands], seconds)
+            replies = await talk(client.connection_pool, [*prefix, *commands], seconds)
         return replies[len(prefix) :]
 
     async def load_functions(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 from weakref import WeakSet
@@ -20,6 +21,12 @@ UNANSWERED: Final = (exceptions.ConnectionError, exceptions.TimeoutError, OSErro
 WAITS: Final = ("WAITAOF", "WAIT")
 # How long the disk and the replicas may take, each.
 WAIT_SECONDS = 5
+
+# Valkey does not end a `WAIT` whose primary is replaced. If that node becomes the primary again, the `WAIT`
+# counts replicas of the new history, which lacks the write. The id of the history, read before the write and
+# after the `WAIT`, tells the two apart: a node that is promoted takes a new id. Reading it costs Valkey 2 µs.
+_REPLICATION: Final = ("INFO", "replication")
+_HISTORY: Final = re.compile(rb"master_replid:(\w+)")
 
 # hiredis types it for one word.
 _pack = cast("Callable[[tuple[Value, ...]], bytes]", hiredis.pack_command)  # pyright: ignore[reportUnknownMemberType]
@@ -88,3 +95,22 @@ async def converse(
         if not is_read:  # what was not read would be taken for the next answer
             await connection.disconnect(nowait=True)
         await pool.release(connection)
+
+
+async def converse_in_one_history(
+    pool: Any,  # noqa: ANN401  # as above
+    commands: Sequence[tuple[Value, ...]],
+    seconds: float | None = None,
+) -> list[Reply]:
+    """As `converse`, for commands that end with `WAIT`: an error takes the place of its reply if the node was
+    replaced meanwhile.
+    """
+    before, *replies, after = await converse(pool, [_REPLICATION, *commands, _REPLICATION], seconds)
+    if _history(before) is None or _history(before) != _history(after):
+        replies[-1] = exceptions.ResponseError("the primary was replaced before its replicas had it")
+    return replies
+
+
+def _history(reply: Reply) -> bytes | None:
+    found = _HISTORY.search(reply) if isinstance(reply, bytes) else None
+    return found and found[1]
