@@ -14,7 +14,7 @@ from bench.archive import LEAST_CONTROL_SECONDS
 from bench.ground import Ground, console, ground, table, verdict
 from bench.stalls import CHANCE, Held, Watch
 from laurels.activity.keys import ActivityKeys, shard_of
-from laurels.archive.campus import Campus
+from laurels.activity.store.people import Campus
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

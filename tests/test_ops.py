@@ -13,7 +13,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from laurels import metrics
-from laurels.archive.campus_totals import BOUNDS
+from laurels.activity.store.totals import BOUNDS
 from laurels.jobs.agenda import AGENDA
 
 OPS = Path(__file__).parents[1] / "ops"

@@ -11,9 +11,9 @@ from sqlalchemy.engine import make_url
 from supported_servers import debian_s_redis, valkey_server
 from valkey_servers import running, running_valkey
 
-from laurels.archive.engine import Archive
 from laurels.errors import OutcomeUnknown, Unavailable
 from laurels.outcomes import POSTGRES, VALKEY, VALKEY_TEXTS, Outcome
+from laurels.postgres.engine import Archive
 from laurels.valkey.client import Valkey
 
 if TYPE_CHECKING:

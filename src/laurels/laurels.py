@@ -8,14 +8,9 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 from msgspec import UNSET, UnsetType
 
 from laurels import embedded
+from laurels.access.store.keys import KeyStore
+from laurels.access.store.secrets import SecretStore
 from laurels.activity.flow import Activity
-from laurels.archive.boards import BoardStore
-from laurels.archive.engine import open_archive
-from laurels.archive.keys import KeyStore
-from laurels.archive.migrate import migrate
-from laurels.archive.project_secrets import SecretStore
-from laurels.archive.recount import JournalOfWindows
-from laurels.archive.snapshots import SnapshotStore
 from laurels.boards.catalog import Catalog
 from laurels.boards.consent import parse_consent
 from laurels.boards.define import Definer
@@ -31,6 +26,7 @@ from laurels.boards.once import Once
 from laurels.boards.ranks import Reader, Stretch, Where
 from laurels.boards.retention import Retention
 from laurels.boards.rolling import Rolling
+from laurels.boards.store import BoardStore
 from laurels.boards.submission import Submission
 from laurels.boards.submit import Submitter
 from laurels.clock import system_clock
@@ -45,10 +41,14 @@ from laurels.history.past import Past
 from laurels.history.rebuild import Rebuilder
 from laurels.history.recount import Recount
 from laurels.history.snapshots import Archivist
+from laurels.history.store.snapshots import SnapshotStore
+from laurels.history.store.window_journal import JournalOfWindows
 from laurels.history.upkeep import Upkeep
 from laurels.jobs.agenda import AGENDA, LOOPS
 from laurels.jobs.overview import Overview
 from laurels.jobs.runner import Runner
+from laurels.postgres.engine import open_archive
+from laurels.postgres.migrate import migrate
 from laurels.ratings.match import Match
 from laurels.ratings.matches import Matches
 from laurels.ratings.systems import check_available

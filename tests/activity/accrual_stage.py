@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from laurels.activity.keys import GROUP
-from laurels.archive.campus import Campus, User
+from laurels.activity.store.people import Campus, User
 from laurels.valkey.activity import hashes
 
 if TYPE_CHECKING:

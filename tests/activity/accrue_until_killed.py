@@ -18,9 +18,9 @@ import redis
 from laurels.activity import consume
 from laurels.activity.campuses import Campuses
 from laurels.activity.keys import GROUP, STREAMS, ActivityKeys
-from laurels.archive.campus import CampusStore
-from laurels.archive.engine import open_archive
+from laurels.activity.store.people import CampusStore
 from laurels.clock import FixedClock
+from laurels.postgres.engine import open_archive
 from laurels.valkey.client import Valkey
 
 VALKEY_URL, POSTGRES_URL, NOW, SEED, TOGETHER, *MOMENTS = sys.argv[1:]

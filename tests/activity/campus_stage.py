@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 from sqlalchemy import NullPool, create_engine, make_url, text
 
 from laurels.activity import keys
-from laurels.archive.campus import Campus, User
+from laurels.activity.store.people import Campus, User
 from laurels.moments import datetime_of, moment_of
 from laurels.valkey.activity import hashes
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from laurels.activity.days import Day
     from laurels.activity.scoring import Scores
-    from laurels.archive.campus import Campus
+    from laurels.activity.store.people import Campus
 
 DAY = 20251024
 _place = Rankings.place

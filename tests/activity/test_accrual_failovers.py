@@ -15,7 +15,7 @@ from valkey_cluster import SLOTS, cluster_servers, cluster_url, wait_until
 
 from laurels import Laurels
 from laurels.activity import keys
-from laurels.archive.campus import User
+from laurels.activity.store.people import User
 from laurels.clock import FixedClock
 from laurels.errors import Unavailable
 from laurels.moments import moment_of

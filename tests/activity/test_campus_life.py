@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 from campus_stage import AUCKLAND, OSLO, Stage, user
 
 from laurels.activity.scoring import SCOPES
-from laurels.archive.campus import User
+from laurels.activity.store.people import User
 from laurels.moments import moment_of
 
 BEGINS = datetime(2025, 10, 24, 0, tzinfo=UTC)

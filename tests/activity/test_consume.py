@@ -16,7 +16,7 @@ from laurels.activity.consume import Accrual, Follower
 from laurels.activity.counters import Counters
 from laurels.activity.keys import shard_of
 from laurels.activity.marks import Mark
-from laurels.archive.campus import User
+from laurels.activity.store.people import User
 from laurels.valkey import activity
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ import pytest
 from campus_stage import AUCKLAND, CAIRO, HONOLULU, KIRITIMATI, OSLO, PAGO_PAGO, Stage, user
 from sqlalchemy import insert
 
-from laurels.archive import tables
-from laurels.archive.campus import Campus, User
+from laurels.activity.store.people import Campus, User
 from laurels.laurels import Laurels
+from laurels.postgres import tables
 
 DIES = Path(__file__).with_name("finalize_and_die.py")
 

@@ -10,7 +10,7 @@ from laurels.activity.days import day_at, day_of
 from laurels.activity.events import ACCEPT, SENDER, TOUCH, Effect
 from laurels.activity.fold import Source, Sourced, fold
 from laurels.activity.guard import Sent
-from laurels.archive.campus import Campus
+from laurels.activity.store.people import Campus
 from laurels.moments import HOUR, moment_of
 
 NOON = moment_of(datetime(2025, 10, 24, 12, tzinfo=UTC))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from laurels.activity.days import Day
     from laurels.activity.scoring import Scores
-    from laurels.archive.campus import Campus
+    from laurels.activity.store.people import Campus
 
 
 async def marks(stage: Stage) -> int:

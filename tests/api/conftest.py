@@ -13,9 +13,9 @@ import pytest
 import structlog
 from structlog.testing import capture_logs
 
+from laurels.access.store.keys import EVERY_PROJECT, SCOPES
 from laurels.api import envelope, health, problems
 from laurels.api.app import create_app
-from laurels.archive.keys import EVERY_PROJECT, SCOPES
 from laurels.clock import FixedClock
 from laurels.laurels import Laurels
 from laurels.logs import add_request
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from fastapi import FastAPI
 
-    from laurels.archive.keys import Scope
+    from laurels.access.store.keys import Scope
     from laurels.embedded import Endpoints
 
 NOON = datetime(2025, 10, 24, 12, tzinfo=UTC)

@@ -14,7 +14,7 @@ from laurels.laurels import Laurels
 if TYPE_CHECKING:
     from httpx import AsyncClient
 
-    from laurels.archive.keys import ApiKey, Scope
+    from laurels.access.store.keys import ApiKey, Scope
     from laurels.embedded import Endpoints
 
     from .conftest import MakeKey

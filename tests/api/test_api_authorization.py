@@ -13,10 +13,10 @@ from uuid import UUID
 
 import pytest
 
+from laurels.access.store.keys import SCOPES, digest_of
+from laurels.access.store.secrets import NewSecret
+from laurels.activity.store.people import Campus, User
 from laurels.api import sessions
-from laurels.archive.campus import Campus, User
-from laurels.archive.keys import SCOPES, digest_of
-from laurels.archive.project_secrets import NewSecret
 from laurels.history.oversight import CAMPUS_LETTERS
 
 from .player_tokens import token
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import httpx
     from fastapi import FastAPI
 
-    from laurels.archive.keys import Scope
+    from laurels.access.store.keys import Scope
     from laurels.laurels import Laurels
 
     from .conftest import ClientWith

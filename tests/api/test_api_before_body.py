@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 import uvicorn
 
+from laurels.access.store.secrets import NewSecret
 from laurels.api.console import SIGN_IN_BYTES
-from laurels.archive.project_secrets import NewSecret
 from laurels.cli.protocol import Protocol
 
 from .player_tokens import token

@@ -10,9 +10,9 @@ import httpx
 import pytest
 from campus_stage import Stage, stores_apart
 
+from laurels.access.store.secrets import NewSecret
+from laurels.activity.store.people import Campus, User
 from laurels.api.app import create_app
-from laurels.archive.campus import Campus, User
-from laurels.archive.project_secrets import NewSecret
 from laurels.clock import FixedClock
 from laurels.laurels import Laurels
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from laurels.archive.keys import SCOPES
+from laurels.access.store.keys import SCOPES
 
 if TYPE_CHECKING:
     import httpx

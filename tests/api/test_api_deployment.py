@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from httpx import AsyncClient
 
-    from laurels.archive.journal import Stream
+    from laurels.journal.store.rows import Stream
     from laurels.laurels import Laurels
 
 

@@ -12,9 +12,9 @@ import pytest
 from player_tokens import bearer, signed, token
 from ways import SCORE, Way, known, request_of, serving
 
+from laurels.access.store.secrets import NewSecret
 from laurels.api.app import create_app
 from laurels.api.envelope import CLIENT_LEFT
-from laurels.archive.project_secrets import NewSecret
 from laurels.cli import protocol
 from laurels.cli.protocol import HEAD_BYTES, MOST_HEADS, Protocol
 from laurels.laurels import Laurels

@@ -12,10 +12,10 @@ from httpx import ASGITransport, AsyncClient
 from sqlalchemy import select
 
 from laurels.api.app import create_app
-from laurels.archive.tables import boards as stored
-from laurels.archive.tables import journal
 from laurels.laurels import Laurels
 from laurels.moments import moment_of
+from laurels.postgres.tables import boards as stored
+from laurels.postgres.tables import journal
 
 if TYPE_CHECKING:
     from collections.abc import Generator

@@ -19,8 +19,8 @@ import httpx
 import pytest
 import uvicorn
 
+from laurels.access.store.secrets import NewSecret
 from laurels.api import live
-from laurels.archive.project_secrets import NewSecret
 from laurels.boards import live as boards_live
 
 from .player_tokens import token

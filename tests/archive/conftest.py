@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from sqlalchemy import NullPool, create_engine, make_url, text
 
-from laurels.archive.engine import Archive, open_archive
-from laurels.archive.migrate import migrate
+from laurels.postgres.engine import Archive, open_archive
+from laurels.postgres.migrate import migrate
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

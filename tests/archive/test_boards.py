@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 from sqlalchemy import insert, select
 
-from laurels.archive import tables
-from laurels.archive.boards import BoardStore
 from laurels.boards.definition import BoardDefinition, StoredBoard
+from laurels.boards.store import BoardStore
 from laurels.errors import Conflict, InvalidInput, LaurelsError
+from laurels.postgres import tables
 
 if TYPE_CHECKING:
-    from laurels.archive.engine import Archive
+    from laurels.postgres.engine import Archive
 
 
 def define(**fields: object) -> BoardDefinition:

@@ -6,13 +6,13 @@ from uuid import UUID
 import pytest
 from sqlalchemy import NullPool, create_engine, text
 
-from laurels.archive.campus import Campus, CampusStore, User
-from laurels.archive.campus_reads import CampusReads
-from laurels.archive.engine import open_archive
-from laurels.archive.migrate import migrate
+from laurels.activity.store.people import Campus, CampusStore, User
+from laurels.activity.store.reads import CampusReads
+from laurels.postgres.engine import open_archive
+from laurels.postgres.migrate import migrate
 
 if TYPE_CHECKING:
-    from laurels.archive.engine import Archive
+    from laurels.postgres.engine import Archive
 
 NORTH = Campus(str(UUID(int=1)), "North", "Europe/Oslo")
 SOUTH = Campus(str(UUID(int=2)), "South", "Pacific/Auckland")

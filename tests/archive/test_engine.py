@@ -8,12 +8,12 @@ import pytest
 from sqlalchemy import create_engine, insert, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from laurels.archive import engine, tables
-from laurels.archive.engine import open_archive
 from laurels.errors import Conflict, InvalidInput, OutcomeUnknown, Unavailable
+from laurels.postgres import engine, tables
+from laurels.postgres.engine import open_archive
 
 if TYPE_CHECKING:
-    from laurels.archive.engine import Archive
+    from laurels.postgres.engine import Archive
 
 ROW: dict[str, Any] = {"project": "acme", "board": "score", "definition": {}, "id": 1}
 

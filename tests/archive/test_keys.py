@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, cast
 import pytest
 from sqlalchemy import select
 
-from laurels.archive import tables
-from laurels.archive.keys import EVERY_PROJECT, SCOPES, KeyStore, Scope
+from laurels.access.store.keys import EVERY_PROJECT, SCOPES, KeyStore, Scope
 from laurels.errors import Conflict, InvalidInput
+from laurels.postgres import tables
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from laurels.archive.engine import Archive
+    from laurels.postgres.engine import Archive
 
 
 @pytest.fixture

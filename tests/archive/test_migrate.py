@@ -9,10 +9,10 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import create_engine, make_url, text
 
-from laurels.archive import tables
-from laurels.archive.engine import open_archive
-from laurels.archive.migrate import current_revision, expected_revision, migrate
 from laurels.errors import StartupError, Unavailable
+from laurels.postgres import tables
+from laurels.postgres.engine import open_archive
+from laurels.postgres.migrate import current_revision, expected_revision, migrate
 
 
 async def revision_at(url: str) -> str | None:
@@ -61,7 +61,7 @@ def test_the_migrations_make_what_the_tables_declare(postgres_url: str):
 
 
 async def test_processes_that_start_together_all_succeed(empty_url: str):
-    command = [sys.executable, "-c", f"from laurels.archive.migrate import migrate; migrate({empty_url!r})"]
+    command = [sys.executable, "-c", f"from laurels.postgres.migrate import migrate; migrate({empty_url!r})"]
     processes = [subprocess.Popen(command) for _ in range(4)]  # noqa: ASYNC220  # waited for below
     assert [process.wait() for process in processes] == [0, 0, 0, 0]
     assert await revision_at(empty_url) == expected_revision()

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from laurels.archive.keys import KeyStore, name_of_key
-from laurels.archive.project_secrets import NewSecret, SecretStore, name_of_secrets
+from laurels.access.store.keys import KeyStore, name_of_key
+from laurels.access.store.secrets import NewSecret, SecretStore, name_of_secrets
 from laurels.errors import Conflict
 
 if TYPE_CHECKING:
-    from laurels.archive.engine import Archive
+    from laurels.postgres.engine import Archive
 
 
 class Announcements:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from laurels.archive.snapshots import SnapshotStore
 from laurels.boards.define import Definer
 from laurels.boards.definition import parse_definition
 from laurels.boards.existing import ExistingKeys
@@ -16,6 +15,7 @@ from laurels.boards.keys import BoardRef
 from laurels.boards.losses import Losses
 from laurels.boards.submission import Submission
 from laurels.errors import Conflict, Drop, DropNotAllowed, InvalidInput, NotFound
+from laurels.history.store.snapshots import SnapshotStore
 from laurels.moments import moment_of
 
 if TYPE_CHECKING:

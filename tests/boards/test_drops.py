@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 
-from laurels.archive.boards import BoardStore
 from laurels.boards.keys import BoardRef
+from laurels.boards.store import BoardStore
 from laurels.boards.submission import Submission
 from laurels.errors import NotFound, Unavailable
 from laurels.jobs.agenda import AGENDA
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from raw_valkey import RawValkey
 
-    from laurels.archive.boards import Retired
+    from laurels.boards.store import Retired
     from laurels.clock import FixedClock
     from laurels.embedded import Endpoints
     from laurels.jobs.runner import Job

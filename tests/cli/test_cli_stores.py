@@ -8,7 +8,7 @@ import pytest
 from cli_processes import run
 from sqlalchemy import NullPool, create_engine, make_url, text
 
-from laurels.archive.migrate import migrate
+from laurels.postgres.migrate import migrate
 
 if TYPE_CHECKING:
     from laurels.embedded import Endpoints

@@ -10,17 +10,17 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
-from laurels.archive.boards import BoardStore
-from laurels.archive.engine import open_archive
 from laurels.boards.catalog import Catalog
 from laurels.boards.feeds import Feeds
 from laurels.boards.rolling import Rolling
+from laurels.boards.store import BoardStore
 from laurels.clock import system_clock
 from laurels.history.drain import Drain
+from laurels.postgres.engine import open_archive
 from laurels.valkey.client import Valkey
 
 if TYPE_CHECKING:
-    from laurels.archive.journal import Stream, StreamId
+    from laurels.journal.store.rows import Stream, StreamId
 
 
 class Dying(Drain):

@@ -16,11 +16,11 @@ from places import fast_place, folder_that_anybody_may_pass
 from sqlalchemy import text
 
 from laurels import Submission, embedded
-from laurels.archive.journal import StreamId
 from laurels.boards.keys import BoardRef
 from laurels.errors import Unavailable
 from laurels.history.drain import ATTEMPTS, Drain
 from laurels.history.journals import Backlog
+from laurels.journal.store.rows import StreamId
 from laurels.laurels import Laurels
 from laurels.moments import datetime_of
 from laurels.valkey.client import stream_entries
@@ -28,8 +28,8 @@ from laurels.valkey.client import stream_entries
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator
 
-    from laurels.archive.journal import Row, Stream
     from laurels.clock import FixedClock
+    from laurels.journal.store.rows import Row, Stream
 
     NewBoard = Callable[..., Awaitable[str]]
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from sqlalchemy.ext.asyncio import AsyncConnection
 
-    from laurels.archive.journal import Cursor, Stream
     from laurels.embedded import Endpoints
+    from laurels.journal.store.rows import Cursor, Stream
 
 BOARD = "failovers/sums"
 ROWS = "SELECT journal.id FROM journal JOIN boards ON boards.id = board_id"

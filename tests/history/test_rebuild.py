@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from laurels.archive.journal import StreamId
 from laurels.boards.keys import BoardRef
 from laurels.errors import Conflict
+from laurels.journal.store.rows import StreamId
 from laurels.moments import datetime_of
 from laurels.valkey import functions
 from laurels.valkey.messages import Fence

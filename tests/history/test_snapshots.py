@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from oracle import Oracle, Scored, group_text
 
-from laurels.archive.snapshots import SnapshotStore
 from laurels.boards.definition import BoardDefinition, Window
 from laurels.boards.submission import Submission
 from laurels.boards.windows import Calendar
 from laurels.boards.zones import zone
 from laurels.errors import Drop, DropNotAllowed, InvalidInput, NotFound
 from laurels.history import snapshots as taking
+from laurels.history.store.snapshots import SnapshotStore
 from laurels.jobs.agenda import AGENDA
 from laurels.jobs.runner import Runner
 from laurels.moments import datetime_of, moment_of
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
     from oracle import Groups, Stand
 
-    from laurels.archive.snapshots import Row
     from laurels.boards.board import Board
     from laurels.boards.windows import Slot
     from laurels.clock import FixedClock
     from laurels.history.answers import SnapshotInfo, SnapshotPage
+    from laurels.history.store.snapshots import Row
     from laurels.laurels import Laurels
     from laurels.moments import Moment
     from laurels.valkey.messages import Listed

@@ -21,8 +21,8 @@ from laurels.valkey import functions
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from laurels.archive.journal import Row
     from laurels.clock import FixedClock
+    from laurels.journal.store.rows import Row
     from laurels.laurels import Laurels
     from laurels.ratings.match import Matched
 

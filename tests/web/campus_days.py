@@ -15,10 +15,10 @@ import httpx
 import jwt
 from cli_processes import Served, serving
 
+from laurels.access.store.secrets import NewSecret
 from laurels.activity import keys
 from laurels.activity.simulator import Plan, World, simulate
-from laurels.archive.campus import Campus, User
-from laurels.archive.project_secrets import NewSecret
+from laurels.activity.store.people import Campus, User
 from laurels.laurels import Laurels
 
 if TYPE_CHECKING:

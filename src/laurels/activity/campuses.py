@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from laurels.activity.keys import ActivityKeys
-    from laurels.archive.campus import Campus, CampusStore
+    from laurels.activity.store.people import Campus, CampusStore
     from laurels.valkey.client import Valkey, Value
 
 # How long what PostgreSQL said of a user is remembered in Valkey.

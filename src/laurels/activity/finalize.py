@@ -19,9 +19,9 @@ from laurels.activity.marks import Marks
 from laurels.activity.policy import policy_on
 from laurels.activity.rankings import PERIODS, is_sound
 from laurels.activity.scoring import SCOPES, Scores, score
+from laurels.activity.store.days import COUNTERS, BadgeRow, CampusDays, Counted, DayKey, Ranked
+from laurels.activity.store.totals import Totals, Worked
 from laurels.activity.streaks import days_from
-from laurels.archive.campus_days import COUNTERS, BadgeRow, CampusDays, Counted, DayKey, Ranked
-from laurels.archive.campus_totals import Totals, Worked
 from laurels.errors import LaurelsError
 from laurels.moments import SECOND, datetime_of
 
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     from laurels.activity.policy import Policy
     from laurels.activity.rankings import Rankings
-    from laurels.archive.campus import Campus, CampusStore
-    from laurels.archive.campus_days import Finalizing, StreakRow, Streaks
+    from laurels.activity.store.days import Finalizing, StreakRow, Streaks
+    from laurels.activity.store.people import Campus, CampusStore
     from laurels.clock import Clock
     from laurels.moments import Moment
     from laurels.valkey.client import Valkey

@@ -12,20 +12,20 @@ from laurels.activity.marks import Marks
 from laurels.activity.outbox import Relay
 from laurels.activity.rankings import Rankings
 from laurels.activity.rescore import Rescorer
+from laurels.activity.store.days import CampusDays
+from laurels.activity.store.outbox import OutboxStore
+from laurels.activity.store.people import CampusStore
+from laurels.activity.store.reads import CampusReads
+from laurels.activity.store.totals import Totals
 from laurels.activity.summary import CampusReader
-from laurels.archive.campus import CampusStore
-from laurels.archive.campus_days import CampusDays
-from laurels.archive.campus_outbox import OutboxStore
-from laurels.archive.campus_reads import CampusReads
-from laurels.archive.campus_totals import Totals
 
 if TYPE_CHECKING:
-    from laurels.archive.engine import Archive
     from laurels.boards.catalog import Catalog
     from laurels.boards.define import Definer
     from laurels.boards.ranks import Reader
     from laurels.boards.submit import Submitter
     from laurels.clock import Clock
+    from laurels.postgres.engine import Archive
     from laurels.valkey.client import Valkey
 
 

@@ -18,7 +18,7 @@ from laurels.valkey.names import EVENTS
 from laurels.valkey.streams import append_numbered, last_number
 
 if TYPE_CHECKING:
-    from laurels.archive.campus_outbox import OutboxStore, Told
+    from laurels.activity.store.outbox import OutboxStore, Told
     from laurels.clock import Clock
     from laurels.valkey.client import Valkey, Value
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from laurels.archive.campus import Campus, User
+from laurels.activity.store.people import Campus, User
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from laurels.activity.simulator import SimulatedEvent, World
-    from laurels.archive.campus import CampusStore
+    from laurels.activity.store.people import CampusStore
     from laurels.valkey.client import Valkey, Value
 
 EVENTS_TOGETHER: Final = 1000

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from laurels.activity.days import Day
     from laurels.activity.scoring import Scope, Scores
-    from laurels.archive.campus import Campus
+    from laurels.activity.store.people import Campus
     from laurels.boards.board import Board
     from laurels.boards.catalog import Catalog
     from laurels.boards.define import Definer

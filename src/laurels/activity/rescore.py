@@ -17,9 +17,9 @@ from laurels.activity.marks import Marks
 from laurels.activity.policy import policy_on
 from laurels.activity.rankings import PERIODS, is_sound
 from laurels.activity.scoring import SCOPES, Scores, score
+from laurels.activity.store.days import DayKey
+from laurels.activity.store.totals import Worked
 from laurels.activity.streaks import Streak, days_from, streak_on
-from laurels.archive.campus_days import DayKey
-from laurels.archive.campus_totals import Worked
 from laurels.logs import get_logger
 
 if TYPE_CHECKING:
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from laurels.activity.counters import Counters
     from laurels.activity.marks import Mark
     from laurels.activity.rankings import Rankings
-    from laurels.archive.campus import Campus, CampusStore
-    from laurels.archive.campus_days import CampusDays
-    from laurels.archive.campus_totals import Totals
+    from laurels.activity.store.days import CampusDays
+    from laurels.activity.store.people import Campus, CampusStore
+    from laurels.activity.store.totals import Totals
     from laurels.clock import Clock
     from laurels.valkey.client import Valkey
 

@@ -12,8 +12,8 @@ from uuid import UUID
 from laurels.activity.days import Day, day_at, day_of
 from laurels.activity.rankings import DAYS, PERIODS, board_of, is_sound, slot_of
 from laurels.activity.scoring import SCOPES
+from laurels.activity.store.reads import Placed
 from laurels.activity.streaks import Streak, date_of, days_from
-from laurels.archive.campus_reads import Placed
 from laurels.boards.ranks import AMONG_LIMIT, Stretch, Where
 from laurels.errors import InvalidInput, NotFound
 from laurels.moments import datetime_of
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from laurels.activity.rankings import Period
     from laurels.activity.scoring import Scope
-    from laurels.archive.campus import Campus, CampusStore, User
-    from laurels.archive.campus_reads import ActiveDay, CampusReads, EarnedBadge
+    from laurels.activity.store.people import Campus, CampusStore, User
+    from laurels.activity.store.reads import ActiveDay, CampusReads, EarnedBadge
     from laurels.boards.ranks import Reader
     from laurels.clock import Clock
 

@@ -8,11 +8,11 @@ import msgspec
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from pydantic import BaseModel
 
+from laurels.access.store.keys import EVERY_PROJECT, Scope
 from laurels.api import body
 from laurels.api.auth import Call, admit, identify
 from laurels.api.document import own_name, problem_answers
 from laurels.api.parameters import ConsentParameters, NoParameters, query
-from laurels.archive.keys import EVERY_PROJECT, Scope
 from laurels.boards.definition import BoardDefinition, Owner, StoredBoard, parse_definition
 from laurels.errors import Forbidden, NotFound
 

@@ -6,11 +6,11 @@ import msgspec
 from fastapi import APIRouter, Depends, Request, Response
 from pydantic import BaseModel
 
+from laurels.access.store.keys import SCOPES, Scope, digest_of
 from laurels.api import body, sessions
 from laurels.api.auth import Holder, holder_with, identify
 from laurels.api.document import own_name, problem_answers
 from laurels.api.parameters import NoParameters, query
-from laurels.archive.keys import SCOPES, Scope, digest_of
 from laurels.errors import Forbidden, Unauthorized
 
 if TYPE_CHECKING:

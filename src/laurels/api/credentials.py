@@ -8,12 +8,12 @@ import msgspec
 from fastapi import APIRouter, Depends, Path, Request
 from pydantic import BaseModel
 
+from laurels.access.store.keys import ApiKey, Scope
+from laurels.access.store.secrets import Algorithm, NewSecret, ProjectSecret, Use
 from laurels.api import body
 from laurels.api.auth import Call, admit
 from laurels.api.document import own_name, problem_answers
 from laurels.api.parameters import NoParameters, query
-from laurels.archive.keys import ApiKey, Scope
-from laurels.archive.project_secrets import Algorithm, NewSecret, ProjectSecret, Use
 from laurels.errors import NotFound
 
 router = APIRouter(tags=["keys"], generate_unique_id_function=own_name)

@@ -11,10 +11,10 @@ from fastapi import APIRouter, Depends, Path, Request
 from pydantic import BaseModel
 
 from laurels import doctor
+from laurels.access.store.keys import EVERY_PROJECT
 from laurels.api.auth import Call, identify
 from laurels.api.document import own_name, problem_answers, query_parameters
 from laurels.api.parameters import NoParameters, query
-from laurels.archive.keys import EVERY_PROJECT
 
 router = APIRouter(tags=["deployment"], generate_unique_id_function=own_name)
 

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from laurels.access.store.keys import digest_of
 from laurels.api.answers import encode
 from laurels.api.body import JSON
 from laurels.api.envelope import HEADERS, Envelope, given_request_id, is_logged, log_answer, made_request_id
-from laurels.archive.keys import digest_of
 from laurels.boards.declared import NAME_PATTERN
 from laurels.boards.submission import Submission, Submitted
 from laurels.errors import Forbidden

@@ -10,14 +10,14 @@ from fastapi.responses import PlainTextResponse
 from pydantic import BaseModel
 
 from laurels import metrics
+from laurels.access.store.keys import EVERY_PROJECT
+from laurels.activity.store.totals import BADGES, BOUNDS, COMPUTE, SNAPSHOTS
 from laurels.api.auth import identify
 from laurels.api.document import own_name, problem_answers
 from laurels.api.problems import NotReady
-from laurels.archive.campus_totals import BADGES, BOUNDS, COMPUTE, SNAPSHOTS
-from laurels.archive.keys import EVERY_PROJECT
-from laurels.archive.migrate import current_revision, expected_revision
 from laurels.errors import LaurelsError, Unavailable
 from laurels.logs import get_logger
+from laurels.postgres.migrate import current_revision, expected_revision
 
 if TYPE_CHECKING:
     from laurels.api.limiter import Limiter

@@ -6,10 +6,10 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Path, Request
 from pydantic import BaseModel
 
+from laurels.access.store.keys import EVERY_PROJECT
 from laurels.api.auth import Call, identify
 from laurels.api.document import own_name, problem_answers
 from laurels.api.parameters import NoParameters, query
-from laurels.archive.keys import EVERY_PROJECT
 from laurels.jobs.overview import JobInfo
 
 router = APIRouter(tags=["jobs"], generate_unique_id_function=own_name)

@@ -10,12 +10,12 @@ from fastapi import APIRouter, Depends, Path, Request, Response
 from msgspec import Meta, Struct
 from pydantic import BaseModel
 
+from laurels.access.store.keys import Scope
 from laurels.api import body, signatures
 from laurels.api.auth import Call, admit, identify
 from laurels.api.document import header_parameters, own_name, problem_answers, query_parameters
 from laurels.api.idempotency import Fingerprint, claim, key_of, replayed
 from laurels.api.parameters import NoParameters, parse_pairs, query
-from laurels.archive.keys import Scope
 from laurels.boards.leaders import OPERATIONS, LeadersBoard
 from laurels.boards.once import FIELD
 from laurels.boards.ordering import number_in, parse_number

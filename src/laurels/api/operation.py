@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Send
     from starlette.types import Scope as AsgiScope
 
-    from laurels.archive.keys import Scope
+    from laurels.access.store.keys import Scope
 
 BOARD = "/v1/projects/{project:segment}/boards/{board:segment}"
 

@@ -27,7 +27,7 @@ from laurels.errors import Forbidden, InvalidInput, Unauthorized
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from laurels.archive.project_secrets import ActiveSecret
+    from laurels.access.store.secrets import ActiveSecret
     from laurels.moments import Moment
 
 LONGEST_TOKEN: Final = 8192

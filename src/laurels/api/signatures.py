@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from starlette.types import Message
 
-    from laurels.archive.project_secrets import ActiveSecret
+    from laurels.access.store.secrets import ActiveSecret
     from laurels.laurels import Laurels
 
 # How far the client's clock may be from ours, in seconds.

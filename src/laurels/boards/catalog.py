@@ -20,9 +20,9 @@ from laurels.valkey.messages import Registration
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from laurels.archive.boards import BoardStore
     from laurels.boards.board import Target
     from laurels.boards.definition import StoredBoard
+    from laurels.boards.store import BoardStore
     from laurels.moments import Moment
     from laurels.valkey.client import Valkey
 

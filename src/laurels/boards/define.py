@@ -20,13 +20,13 @@ from laurels.logs import get_logger
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
 
-    from laurels.archive.boards import BoardStore, Retired, Terms
     from laurels.boards.catalog import Catalog
     from laurels.boards.claims import Patterns
     from laurels.boards.definition import Owner, StoredBoard, Window
     from laurels.boards.drops import Drops
     from laurels.boards.existing import ExistingKeys, Found
     from laurels.boards.losses import Losses
+    from laurels.boards.store import BoardStore, Retired, Terms
     from laurels.moments import Moment
 
 Changed = TypeVar("Changed")

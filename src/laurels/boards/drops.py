@@ -24,11 +24,11 @@ from laurels.valkey.functions import DefinitionChanged
 from laurels.valkey.messages import Guard
 
 if TYPE_CHECKING:
-    from laurels.archive.boards import BoardStore, Retired
     from laurels.boards.board import Board
     from laurels.boards.catalog import Catalog
     from laurels.boards.definition import StoredBoard
     from laurels.boards.retention import Retention
+    from laurels.boards.store import BoardStore, Retired
     from laurels.valkey.client import Valkey
     from laurels.valkey.messages import Durability
 

@@ -16,10 +16,10 @@ from laurels.errors import Drop
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
 
-    from laurels.archive.snapshots import SnapshotCount, SnapshotStore
     from laurels.boards.board import Board
     from laurels.boards.retention import Retention
     from laurels.clock import Clock
+    from laurels.history.store.snapshots import SnapshotCount, SnapshotStore
     from laurels.moments import Moment
 
 COUNTED_AT_ONCE: Final = 200

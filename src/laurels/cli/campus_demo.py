@@ -6,9 +6,9 @@ from random import Random
 from typing import TYPE_CHECKING, Final
 
 from laurels import demo
+from laurels.access.store.secrets import NewSecret
 from laurels.activity.rankings import PROJECT
 from laurels.activity.simulator import Plan, World
-from laurels.archive.project_secrets import NewSecret
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,7 +8,7 @@ import typer
 from rich.console import Group
 from rich.text import Text
 
-from laurels.archive.project_secrets import NewSecret, ProjectSecret
+from laurels.access.store.secrets import NewSecret, ProjectSecret
 from laurels.boards.declared import NAME_PATTERN
 from laurels.cli.options import DataDir, Json
 from laurels.cli.output import printable, table

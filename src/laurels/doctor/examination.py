@@ -11,10 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import text
 
 from laurels import embedded
-from laurels.archive.boards import BoardStore
-from laurels.archive.engine import open_archive
-from laurels.archive.jobs import JobStore
-from laurels.archive.migrate import current_revision, expected_revision
+from laurels.boards.store import BoardStore
 from laurels.doctor.judgements import (
     Finding,
     judge_durability,
@@ -34,7 +31,10 @@ from laurels.doctor.judgements import (
 )
 from laurels.errors import LaurelsError
 from laurels.history.journals import Journals
+from laurels.jobs.store import JobStore
 from laurels.masking import masked
+from laurels.postgres.engine import open_archive
+from laurels.postgres.migrate import current_revision, expected_revision
 from laurels.settings import load_settings
 from laurels.valkey import requirements
 from laurels.valkey.client import Valkey
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from pathlib import Path
 
-    from laurels.archive.engine import Archive
     from laurels.embedded import EmbeddedServers, Endpoints
+    from laurels.postgres.engine import Archive
     from laurels.settings import Settings
 
     _OfValkey = Callable[[Valkey], Awaitable[list["Finding"]]]

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final, Literal
 
-from laurels.archive.migrate import OLDEST_SERVER
 from laurels.embedded.folder import LEAST_FREE_BYTES
+from laurels.postgres.migrate import OLDEST_SERVER
 from laurels.valkey import requirements
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from laurels.archive.jobs import JobState
     from laurels.embedded import Inspection
     from laurels.history.journals import Backlog
+    from laurels.jobs.store import JobState
     from laurels.valkey.messages import Durability
 
 Status = Literal["ok", "warning", "wrong"]

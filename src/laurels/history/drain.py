@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from laurels import metrics
-from laurels.archive.journal import COPY_SECONDS, Cursor, JournalStore, Stream, StreamId, Unstorable
 from laurels.boards.journal import Recorded, Unreadable, read_entry
 from laurels.errors import Unavailable
 from laurels.history.journals import Journals
+from laurels.journal.store.rows import COPY_SECONDS, Cursor, JournalStore, Stream, StreamId, Unstorable
 from laurels.logs import get_logger
 from laurels.valkey import functions
 from laurels.valkey.client import stream_entries
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
     from sqlalchemy.ext.asyncio import AsyncConnection
 
-    from laurels.archive.boards import BoardStore
-    from laurels.archive.engine import Archive
     from laurels.boards.definition import StoredBoard
     from laurels.boards.feeds import Feeds
     from laurels.boards.keys import BoardRef
+    from laurels.boards.store import BoardStore
     from laurels.clock import Clock
     from laurels.moments import Moment
+    from laurels.postgres.engine import Archive
     from laurels.valkey.client import Reply, Valkey, Value
 
     _Entries = list[tuple[StreamId, dict[bytes, bytes]]]

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from laurels.archive.erase import EraseStore
 from laurels.boards.journal import erase_entry
 from laurels.boards.keys import BoardRef
 from laurels.boards.retention import WINDOWS_A_CALL, target_at
@@ -24,6 +23,7 @@ from laurels.boards.submission import check_member
 from laurels.errors import NotFound
 from laurels.history.mentions import Mentions
 from laurels.history.replay import goes_when_erased
+from laurels.history.store.erase import EraseStore
 from laurels.moments import DAY
 from laurels.valkey import functions
 from laurels.valkey.client import stream_entries
@@ -31,14 +31,14 @@ from laurels.valkey.functions import DefinitionChanged
 from laurels.valkey.messages import ReadHeader, RemoveHeader
 
 if TYPE_CHECKING:
-    from laurels.archive.boards import BoardStore
-    from laurels.archive.engine import Archive
     from laurels.boards.board import Address, Board
     from laurels.boards.catalog import Catalog
     from laurels.boards.definition import StoredBoard
     from laurels.boards.retention import Retention
+    from laurels.boards.store import BoardStore
     from laurels.clock import Clock
     from laurels.history.drain import Drain
+    from laurels.postgres.engine import Archive
     from laurels.valkey.client import Valkey
 
 ENTRIES_AT_ONCE: Final = 200

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from laurels import metrics
-from laurels.archive.journal import START, Stream, StreamId
 from laurels.boards.keys import BoardRef, KeySpace
 from laurels.errors import InvalidInput, Unavailable
+from laurels.journal.store.rows import START, Stream, StreamId
 from laurels.moments import SECOND
 from laurels.valkey.client import stream_entries
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from laurels.archive.boards import BoardStore
     from laurels.boards.definition import StoredBoard
+    from laurels.boards.store import BoardStore
     from laurels.valkey.client import Valkey, Value
 
 # Definitions that are read at once, and commands that go out together.

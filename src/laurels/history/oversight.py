@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime  # noqa: TC003  # of dataclasses that are shown
 from typing import TYPE_CHECKING, Final, Literal
 
-from laurels.archive.figures import PostgresFigures, read_figures
-from laurels.archive.journal import Stream, StreamId
 from laurels.boards.journal import Unreadable, read_entry
 from laurels.errors import NotFound, Unavailable
+from laurels.journal.store.rows import Stream, StreamId
 from laurels.moments import datetime_of
+from laurels.postgres.figures import PostgresFigures, read_figures
 from laurels.valkey import functions, requirements
 from laurels.valkey.client import stream_entries
 from laurels.valkey.names import EVENTS
@@ -19,9 +19,9 @@ from laurels.valkey.names import EVENTS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from laurels.archive.engine import Archive
     from laurels.boards.keys import BoardRef
     from laurels.history.journals import Journals
+    from laurels.postgres.engine import Archive
     from laurels.valkey.client import Valkey
 
 # Whoever asks more often sees the same figures again.

@@ -27,16 +27,16 @@ from laurels.moments import datetime_of, moment_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from laurels.archive.boards import BoardStore
-    from laurels.archive.snapshots import Ranked, Snapshot, SnapshotStore
     from laurels.boards.board import Board
     from laurels.boards.catalog import Catalog
     from laurels.boards.cursor import Direction
     from laurels.boards.keys import BoardRef
     from laurels.boards.ordering import Score
     from laurels.boards.ranks import Start, Stretch
+    from laurels.boards.store import BoardStore
     from laurels.clock import Clock
     from laurels.history.recount import Recount
+    from laurels.history.store.snapshots import Ranked, Snapshot, SnapshotStore
 
 
 @dataclass(frozen=True)

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
-from laurels.archive.journal import Row, StreamId
-from laurels.archive.replay import ReplayStore, Tally
 from laurels.boards.journal import Unreadable, read_entry
 from laurels.boards.rebuilt import Rebuilt
 from laurels.boards.retention import PARTS
 from laurels.errors import Conflict, LaurelsError, NotFound, Unavailable
 from laurels.history.compare import Comparer, Comparison
 from laurels.history.replay import Replay
+from laurels.journal.store.rows import Row, StreamId
+from laurels.journal.store.totals import ReplayStore, Tally
 from laurels.logs import get_logger
 from laurels.moments import datetime_of
 from laurels.valkey import functions
@@ -35,16 +35,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
-    from laurels.archive.boards import BoardStore
-    from laurels.archive.engine import Archive
     from laurels.boards.board import Address, Board
     from laurels.boards.catalog import Catalog
     from laurels.boards.definition import StoredBoard
     from laurels.boards.keys import BoardRef
     from laurels.boards.retention import Retention
+    from laurels.boards.store import BoardStore
     from laurels.clock import Clock
     from laurels.history.drain import Drain
     from laurels.moments import Moment
+    from laurels.postgres.engine import Archive
     from laurels.valkey.client import Valkey, Value
 
     Progress = Callable[[int, int], None]

@@ -7,21 +7,21 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
-from laurels.archive.recount import Span
 from laurels.boards.board import Address
 from laurels.boards.ordering import whole
 from laurels.boards.submission import AHEAD
 from laurels.history.fold import Fold, Held, Told
+from laurels.history.store.window_journal import Span
 from laurels.moments import EARLIEST, LATEST
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
-    from laurels.archive.recount import JournalOfWindows, JournalRow
     from laurels.boards.board import Board, Pane
     from laurels.boards.keys import Cut
     from laurels.boards.ordering import Score
     from laurels.boards.windows import Slot
+    from laurels.history.store.window_journal import JournalOfWindows, JournalRow
 
 _Key = tuple["Score", int, bytes]
 _NOBODY: Final = b""

@@ -30,9 +30,9 @@ from laurels.valkey.messages import MetadataHeader, PlaceHeader, RemoveHeader
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from laurels.archive.journal import Row
     from laurels.boards.board import Board
     from laurels.boards.rebuilt import Rebuilt
+    from laurels.journal.store.rows import Row
     from laurels.moments import Moment
     from laurels.valkey.client import Valkey, Value
     from laurels.valkey.messages import Shape

@@ -28,13 +28,13 @@ from laurels.valkey.functions import DefinitionChanged
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from laurels.archive.recount import JournalOfWindows
     from laurels.boards.board import Board, Pane
     from laurels.boards.keys import BoardRef, Cut
     from laurels.boards.retention import Retention
     from laurels.boards.rolling import Rolling
     from laurels.boards.windows import Slot
     from laurels.history.past import Past
+    from laurels.history.store.window_journal import JournalOfWindows
     from laurels.moments import Moment
     from laurels.valkey.client import Valkey
 

@@ -13,12 +13,12 @@ from laurels.valkey.functions import DefinitionChanged
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from laurels.archive.boards import BoardStore
-    from laurels.archive.snapshots import SnapshotStore
     from laurels.boards.catalog import Catalog
     from laurels.boards.retention import Retention
     from laurels.boards.rolling import Rolling
+    from laurels.boards.store import BoardStore
     from laurels.clock import Clock
+    from laurels.history.store.snapshots import SnapshotStore
 
     Tell = Callable[[str], Awaitable[None]]
 

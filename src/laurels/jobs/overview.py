@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from laurels.archive.jobs import JobState, JobStore
 from laurels.errors import NotFound
+from laurels.jobs.store import JobState, JobStore
 from laurels.moments import datetime_of, moment_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from laurels.archive.engine import Archive
     from laurels.clock import Clock
     from laurels.jobs.runner import Job
+    from laurels.postgres.engine import Archive
 
 
 @dataclass(frozen=True)

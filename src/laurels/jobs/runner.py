@@ -10,9 +10,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
-from laurels.archive.jobs import JobState, JobStore, TurnLost, Turns
 from laurels.errors import LaurelsError
 from laurels.jobs.schedule import LONGEST_BACKOFF_SECONDS, backoff, due
+from laurels.jobs.store import JobState, JobStore, TurnLost, Turns
 from laurels.logs import get_logger
 from laurels.moments import SECOND, Moment, datetime_of, moment_of
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
     from datetime import datetime
 
-    from laurels.archive.jobs import Turn
     from laurels.jobs.schedule import Rule
+    from laurels.jobs.store import Turn
     from laurels.laurels import Laurels
 
 # How long a worker waits at most until it looks again: for a run that was asked for, or for the turn that a

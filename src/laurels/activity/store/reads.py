@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from sqlalchemy import any_, cast, func, select
 from sqlalchemy.dialects.postgresql import ARRAY
 
-from laurels.archive.campus_days import StreakRow
-from laurels.archive.tables import badges, lb_counters, lb_daily, streaks
+from laurels.activity.store.days import StreakRow
+from laurels.postgres.tables import badges, lb_counters, lb_daily, streaks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sqlalchemy import Subquery
 
-    from laurels.archive.engine import Archive
+    from laurels.postgres.engine import Archive
 
 
 class Placed(NamedTuple):

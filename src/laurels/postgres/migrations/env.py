@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from alembic import context
 
-from laurels.archive.tables import metadata
+from laurels.postgres.tables import metadata
 
 context.configure(connection=context.config.attributes["connection"], target_metadata=metadata)
 with context.begin_transaction():

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlalchemy import exc, func, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 
-from laurels.archive.tables import jobs
 from laurels.errors import Unavailable
+from laurels.postgres.tables import jobs
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import CursorResult
     from sqlalchemy.ext.asyncio import AsyncConnection
 
-    from laurels.archive.engine import Archive
+    from laurels.postgres.engine import Archive
 
 LONGEST_TEXT: Final = 2000
 

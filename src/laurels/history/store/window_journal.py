@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from sqlalchemy import and_, case, func, or_, select, text
 
-from laurels.archive.tables import journal
+from laurels.postgres.tables import journal
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Sequence
     from decimal import Decimal
 
-    from laurels.archive.engine import Archive
     from laurels.moments import Moment
+    from laurels.postgres.engine import Archive
 
 # How long one window may take to be read, in seconds, and how many rows are fetched at a time.
 LONGEST_SECONDS: Final = 60.0

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from sqlalchemy import delete, func, select, text
 
-from laurels.archive.engine import take_turn
-from laurels.archive.tables import lb_outbox
+from laurels.postgres.engine import take_turn
+from laurels.postgres.tables import lb_outbox
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from laurels.archive.engine import Archive
+    from laurels.postgres.engine import Archive
 
 # Transactions end in another order than they begin in, so rows are numbered once they are there: no number
 # ever comes to stand before one that was sent. The newest row always stays, for the next number.

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import any_, cast, select
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 
-from laurels.archive.tables import campuses, users
+from laurels.postgres.tables import campuses, users
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from sqlalchemy import ColumnElement
 
-    from laurels.archive.engine import Archive
+    from laurels.postgres.engine import Archive
 
 # How many rows go in one statement: PostgreSQL takes 65,535 values.
 ROWS_A_STATEMENT = 5_000

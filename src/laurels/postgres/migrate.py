@@ -12,16 +12,16 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import NullPool, create_engine, exc, text
 
-from laurels.archive.engine import CONNECT_SECONDS, NO_ANSWER, unavailable
 from laurels.errors import StartupError
 from laurels.masking import masked
+from laurels.postgres.engine import CONNECT_SECONDS, NO_ANSWER, unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
     from sqlalchemy import Connection, Engine
 
-    from laurels.archive.engine import Archive
+    from laurels.postgres.engine import Archive
 
 OLDEST_SERVER = 16
 # How long to wait for another process that migrates, in seconds.
@@ -95,7 +95,7 @@ def _refuse_newer(connection: Connection) -> None:
 
 def _config() -> Config:
     config = Config()
-    config.set_main_option("script_location", "laurels.archive:migrations")
+    config.set_main_option("script_location", "laurels.postgres:migrations")
     config.set_main_option("path_separator", "os")
     return config
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import func, literal, select, text, tuple_
 
-from laurels.archive.tables import journal
+from laurels.postgres.tables import journal
 
 if TYPE_CHECKING:
-    from laurels.archive.engine import Archive
-    from laurels.archive.journal import Row, StreamId
+    from laurels.journal.store.rows import Row, StreamId
+    from laurels.postgres.engine import Archive
 
 # A sum over a whole journal may take that long, in seconds.
 LONGEST_SECONDS: Final = 3600.0

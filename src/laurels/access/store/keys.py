@@ -14,9 +14,9 @@ from sqlalchemy import func, insert, or_, select, update
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.exc import IntegrityError
 
-from laurels.archive.engine import take_turn
-from laurels.archive.tables import api_keys
 from laurels.errors import Conflict, InvalidInput
+from laurels.postgres.engine import take_turn
+from laurels.postgres.tables import api_keys
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import ColumnElement, RowMapping
 
-    from laurels.archive.engine import Archive
+    from laurels.postgres.engine import Archive
 
 Scope = Literal["read", "submit", "admin"]
 SCOPES: tuple[Scope, ...] = ("read", "submit", "admin")

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import JSON, Text, cast, func, null, or_, select, text, tuple_, update
 
-from laurels.archive.tables import journal, snapshot_entries, snapshots
+from laurels.postgres.tables import journal, snapshot_entries, snapshots
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from laurels.archive.engine import Archive
     from laurels.moments import Moment
+    from laurels.postgres.engine import Archive
 
 # Rows that change in one transaction.
 ROWS_AT_ONCE: Final = 5000

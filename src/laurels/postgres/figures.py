@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from sqlalchemy import text
 
 if TYPE_CHECKING:
-    from laurels.archive.engine import Archive
+    from laurels.postgres.engine import Archive
 
 # Counted by PostgreSQL as rows come in, for all processes; a second late, and from 0 again after a crash.
 _FIGURES: Final = text(

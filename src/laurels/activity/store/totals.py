@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Final
 from sqlalchemy import select
 from sqlalchemy.dialects.postgresql import insert
 
-from laurels.archive.tables import lb_totals
+from laurels.postgres.tables import lb_totals
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from laurels.archive.engine import Archive
+    from laurels.postgres.engine import Archive
 
 SNAPSHOTS: Final = "lb_snapshots"
 BADGES: Final = "lb_badges_awarded"

@@ -18,8 +18,8 @@ from uuid import UUID, uuid4, uuid5
 from sqlalchemy import any_, cast, func, select, text, tuple_, update
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 
-from laurels.archive.engine import take_turn
-from laurels.archive.tables import badges, lb_counters, lb_days, streaks
+from laurels.postgres.engine import take_turn
+from laurels.postgres.tables import badges, lb_counters, lb_days, streaks
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Collection, Iterable, Sequence
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from sqlalchemy import ColumnElement
     from sqlalchemy.ext.asyncio import AsyncConnection
 
-    from laurels.archive.engine import Archive
+    from laurels.postgres.engine import Archive
 
 # Of all ids that are made from a badge's identity; any constant would do.
 _NAMESPACE: Final = UUID("0f6a6c0e-3f0b-5a51-8a0e-9f4d6d2c1b70")

@@ -17,10 +17,10 @@ import psycopg
 from sqlalchemy import Text, bindparam, cast, delete, literal, select, text, tuple_, update
 from sqlalchemy.dialects import postgresql
 
-from laurels.archive.engine import refused, take_turn
-from laurels.archive.tables import boards, journal, journal_cursors
 from laurels.errors import LaurelsError
 from laurels.moments import EPOCH, datetime_of
+from laurels.postgres.engine import refused, take_turn
+from laurels.postgres.tables import boards, journal, journal_cursors
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from sqlalchemy import RowMapping
     from sqlalchemy.ext.asyncio import AsyncConnection
 
-    from laurels.archive.engine import Archive
     from laurels.boards.journal import Recorded
     from laurels.moments import Moment
+    from laurels.postgres.engine import Archive
 
 # How many months have their partition before they begin.
 MONTHS_AHEAD: Final = 2

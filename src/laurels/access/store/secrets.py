@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from sqlalchemy import func, insert, select, update
 
-from laurels.archive.engine import take_turn
-from laurels.archive.keys import Announce, check_label, tell_nobody
-from laurels.archive.tables import project_secrets
+from laurels.access.store.keys import Announce, check_label, tell_nobody
 from laurels.errors import Conflict, InvalidInput
+from laurels.postgres.engine import take_turn
+from laurels.postgres.tables import project_secrets
 from laurels.wording import one_of
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import RowMapping
 
-    from laurels.archive.engine import Archive
+    from laurels.postgres.engine import Archive
 
 Use = Literal["players", "signatures"]
 Algorithm = Literal["HS256", "EdDSA", "ES256", "RS256"]

@@ -9,11 +9,11 @@ from pydantic import ValidationError
 from sqlalchemy import and_, cast, delete, func, insert, select, update
 from sqlalchemy.dialects.postgresql import JSONPATH
 
-from laurels.archive import tables
-from laurels.archive.engine import take_turn
 from laurels.boards.definition import BoardDefinition, HoldLost, StoredBoard, field_errors
 from laurels.errors import Conflict, LaurelsError
 from laurels.logs import get_logger
+from laurels.postgres import tables
+from laurels.postgres.engine import take_turn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from sqlalchemy import ColumnElement, RowMapping
     from sqlalchemy.ext.asyncio import AsyncConnection
 
-    from laurels.archive.engine import Archive
     from laurels.boards.definition import Owner
+    from laurels.postgres.engine import Archive
 
 log = get_logger("laurels.archive")
 

@@ -14,9 +14,9 @@ from uuid import UUID, uuid5
 from sqlalchemy import and_, delete, func, or_, select, text, tuple_
 from sqlalchemy.dialects.postgresql import distinct_on, insert
 
-from laurels.archive import tables
-from laurels.archive.engine import take_turn
-from laurels.archive.tables import snapshot_entries, snapshots
+from laurels.postgres import tables
+from laurels.postgres.engine import take_turn
+from laurels.postgres.tables import snapshot_entries, snapshots
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from sqlalchemy import ColumnElement, RowMapping
     from sqlalchemy.ext.asyncio import AsyncConnection
 
-    from laurels.archive.engine import Archive
+    from laurels.postgres.engine import Archive
 
 # Of all ids that are made from an identity; any constant would do.
 _NAMESPACE: Final = UUID("6d0a7d0e-6f3c-5c5e-9a0f-1c1a5d4b7e21")

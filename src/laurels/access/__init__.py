@@ -1,0 +1,1 @@
+"""Who may do what: API keys, secrets, players' tokens, signatures, sessions, limits and revocations."""

@@ -1,0 +1,1 @@
+"""Campuses, their people and their days, in PostgreSQL."""

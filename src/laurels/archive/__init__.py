@@ -1,1 +1,0 @@
-"""What outlives Valkey, in PostgreSQL: the only place with SQL."""

@@ -1,0 +1,1 @@
+"""Snapshots, and what else is kept of windows that ended, in PostgreSQL."""
