@@ -12,7 +12,7 @@ import pytest
 from laurels import Laurels, doctor, embedded
 from laurels.doctor import judgements
 from laurels.embedded import Inspection
-from laurels.history.journals import Backlog
+from laurels.journal.streams import Backlog
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator

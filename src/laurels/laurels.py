@@ -32,13 +32,11 @@ from laurels.boards.submit import Submitter
 from laurels.clock import system_clock
 from laurels.errors import InvalidInput, WindowGone
 from laurels.history import trail
-from laurels.history.drain import Drain
 from laurels.history.erase import Eraser
 from laurels.history.export import Transfer
 from laurels.history.keeping import Keeping
 from laurels.history.oversight import Oversight
 from laurels.history.past import Past
-from laurels.history.rebuild import Rebuilder
 from laurels.history.recount import Recount
 from laurels.history.snapshots import Archivist
 from laurels.history.store.snapshots import SnapshotStore
@@ -47,6 +45,8 @@ from laurels.history.upkeep import Upkeep
 from laurels.jobs.agenda import AGENDA, LOOPS
 from laurels.jobs.overview import Overview
 from laurels.jobs.runner import Runner
+from laurels.journal.drain import Drain
+from laurels.journal.rebuild import Rebuilder
 from laurels.postgres.engine import open_archive
 from laurels.postgres.migrate import migrate
 from laurels.ratings.match import Match

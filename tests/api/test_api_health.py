@@ -9,7 +9,7 @@ from places import fast_place, folder_that_anybody_may_pass
 from laurels import embedded
 from laurels.api import health
 from laurels.api.app import create_app
-from laurels.history.journals import Backlog
+from laurels.journal.streams import Backlog
 from laurels.laurels import Laurels
 
 if TYPE_CHECKING:

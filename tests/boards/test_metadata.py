@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from laurels.boards.journal import read_entry
 from laurels.boards.retention import WINDOWS_A_CALL
 from laurels.errors import InvalidInput, NotFound, WindowGone
+from laurels.journal.entry import read_entry
 from laurels.sync import Laurels
 
 if TYPE_CHECKING:

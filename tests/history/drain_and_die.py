@@ -15,7 +15,7 @@ from laurels.boards.feeds import Feeds
 from laurels.boards.rolling import Rolling
 from laurels.boards.store import BoardStore
 from laurels.clock import system_clock
-from laurels.history.drain import Drain
+from laurels.journal.drain import Drain
 from laurels.postgres.engine import open_archive
 from laurels.valkey.client import Valkey
 

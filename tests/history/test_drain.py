@@ -18,9 +18,9 @@ from sqlalchemy import text
 from laurels import Submission, embedded
 from laurels.boards.keys import BoardRef
 from laurels.errors import Unavailable
-from laurels.history.drain import ATTEMPTS, Drain
-from laurels.history.journals import Backlog
+from laurels.journal.drain import ATTEMPTS, Drain
 from laurels.journal.store.rows import StreamId
+from laurels.journal.streams import Backlog
 from laurels.laurels import Laurels
 from laurels.moments import datetime_of
 from laurels.valkey.client import stream_entries

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
     from laurels.boards.board import Address, Board
     from laurels.boards.catalog import Catalog
-    from laurels.boards.journal import Feed
     from laurels.boards.keys import BoardRef
     from laurels.boards.message import Message
     from laurels.boards.submission import Checked
     from laurels.clock import Clock
+    from laurels.journal.entry import Feed
     from laurels.valkey.client import Valkey
     from laurels.valkey.messages import Durability, Report
 

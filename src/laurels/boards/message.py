@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from laurels.boards.journal import submit_entry
 from laurels.boards.keys import GENERATIONS, WHOLE
 from laurels.boards.ordering import pack_int64
 from laurels.boards.submission import EVERYBODY
+from laurels.journal.entry import submit_entry
 from laurels.moments import SECOND
 from laurels.valkey.messages import SubmitHeader, TargetHeader
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from laurels.boards.board import Address, Board, Target, Touched
-    from laurels.boards.journal import Feed
     from laurels.boards.submission import Checked
+    from laurels.journal.entry import Feed
     from laurels.moments import Moment
     from laurels.valkey.client import Value
 # The keys of a call before its windows.

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Final
 
 from laurels.boards.answers import WindowInfo
 from laurels.boards.board import CLOCK_SKEW, Address, Target
-from laurels.boards.journal import remove_entry
 from laurels.boards.keys import WHOLE, parse_cut
 from laurels.boards.submission import check_member
 from laurels.errors import InvalidInput
+from laurels.journal.entry import remove_entry
 from laurels.valkey import functions
 from laurels.valkey.discards import Discards
 from laurels.valkey.functions import DefinitionChanged

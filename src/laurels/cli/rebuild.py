@@ -10,7 +10,7 @@ from laurels.cli.session import Session
 from laurels.errors import Conflict, InvalidInput
 
 if TYPE_CHECKING:
-    from laurels.history.rebuild import Rebuilding
+    from laurels.journal.rebuild import Rebuilding
     from laurels.laurels import Laurels
 
 

@@ -30,8 +30,8 @@ from laurels.doctor.judgements import (
     judge_valkey_version,
 )
 from laurels.errors import LaurelsError
-from laurels.history.journals import Journals
 from laurels.jobs.store import JobStore
+from laurels.journal.streams import Journals
 from laurels.masking import masked
 from laurels.postgres.engine import open_archive
 from laurels.postgres.migrate import current_revision, expected_revision

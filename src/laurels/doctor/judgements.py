@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from laurels.embedded import Inspection
-    from laurels.history.journals import Backlog
     from laurels.jobs.store import JobState
+    from laurels.journal.streams import Backlog
     from laurels.valkey.messages import Durability
 
 Status = Literal["ok", "warning", "wrong"]

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from laurels.boards.journal import erase_entry
 from laurels.boards.keys import BoardRef
 from laurels.boards.retention import WINDOWS_A_CALL, target_at
 from laurels.boards.shards import SpreadWindow
 from laurels.boards.submission import check_member
 from laurels.errors import NotFound
 from laurels.history.mentions import Mentions
-from laurels.history.replay import goes_when_erased
 from laurels.history.store.erase import EraseStore
+from laurels.journal.entry import erase_entry
+from laurels.journal.replay import goes_when_erased
 from laurels.moments import DAY
 from laurels.valkey import functions
 from laurels.valkey.client import stream_entries
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from laurels.boards.retention import Retention
     from laurels.boards.store import BoardStore
     from laurels.clock import Clock
-    from laurels.history.drain import Drain
+    from laurels.journal.drain import Drain
     from laurels.postgres.engine import Archive
     from laurels.valkey.client import Valkey
 

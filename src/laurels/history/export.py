@@ -15,7 +15,6 @@ import msgspec
 
 from laurels.boards.board import Address
 from laurels.boards.definition import parse_definition
-from laurels.boards.journal import place_entry
 from laurels.boards.keys import BoardRef, parse_cut
 from laurels.boards.ordering import Position, Score
 from laurels.boards.retention import target_at
@@ -32,6 +31,7 @@ from laurels.history.export_file import (
     WindowLine,
     Writer,
 )
+from laurels.journal.entry import place_entry
 from laurels.moments import datetime_of
 from laurels.valkey import functions
 from laurels.valkey.functions import DefinitionChanged

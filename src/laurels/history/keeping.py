@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from laurels.history.erase import Erased, Eraser
     from laurels.history.export import Imported, Transfer
-    from laurels.history.rebuild import Rebuilder, Rebuilding
+    from laurels.journal.rebuild import Rebuilder, Rebuilding
 
 
 class Keeping:

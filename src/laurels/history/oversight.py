@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime  # noqa: TC003  # of dataclasses that are shown
 from typing import TYPE_CHECKING, Final, Literal
 
-from laurels.boards.journal import Unreadable, read_entry
 from laurels.errors import NotFound, Unavailable
+from laurels.journal.entry import Unreadable, read_entry
 from laurels.journal.store.rows import Stream, StreamId
 from laurels.moments import datetime_of
 from laurels.postgres.figures import PostgresFigures, read_figures
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from laurels.boards.keys import BoardRef
-    from laurels.history.journals import Journals
+    from laurels.journal.streams import Journals
     from laurels.postgres.engine import Archive
     from laurels.valkey.client import Valkey
 

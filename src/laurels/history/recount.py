@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 from laurels.boards.board import Address
 from laurels.boards.ordering import whole
 from laurels.boards.submission import AHEAD
-from laurels.history.fold import Fold, Held, Told
 from laurels.history.store.window_journal import Span
+from laurels.journal.member_fold import Fold, Held, Told
 from laurels.moments import EARLIEST, LATEST
 
 if TYPE_CHECKING:

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from laurels.boards.deliver import Courier
-from laurels.boards.journal import match_entry
 from laurels.boards.message import BOARD_KEYS, Parcel, lay_out
 from laurels.boards.ordering import whole
 from laurels.boards.submission import MADE_ID
 from laurels.boards.submit import cuts_a_call
 from laurels.errors import InvalidInput, KeyTaken, OutcomeUnknown, Unavailable
+from laurels.journal.entry import match_entry
 from laurels.ratings.match import Match, Matched, RatedPlayer, check_match
 from laurels.ratings.sheet import Known, Sheet
 from laurels.valkey import functions

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from laurels.boards.journal import Part
+from laurels.journal.entry import Part
 from laurels.ratings.state import State
 from laurels.ratings.systems import Outcome, newcomer, outcomes
 

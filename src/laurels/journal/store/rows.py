@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from sqlalchemy import RowMapping
     from sqlalchemy.ext.asyncio import AsyncConnection
 
-    from laurels.boards.journal import Recorded
+    from laurels.journal.entry import Recorded
     from laurels.moments import Moment
     from laurels.postgres.engine import Archive
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from laurels.boards.journal import ERASE, PLACE, REMOVE
+from laurels.journal.entry import ERASE, PLACE, REMOVE
 
 if TYPE_CHECKING:
     from laurels.boards.board import Board, Pane

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from laurels import metrics
-from laurels.boards.journal import Recorded, Unreadable, read_entry
 from laurels.errors import Unavailable
-from laurels.history.journals import Journals
+from laurels.journal.entry import Recorded, Unreadable, read_entry
 from laurels.journal.store.rows import COPY_SECONDS, Cursor, JournalStore, Stream, StreamId, Unstorable
+from laurels.journal.streams import Journals
 from laurels.logs import get_logger
 from laurels.valkey import functions
 from laurels.valkey.client import stream_entries

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
-from laurels.boards.journal import Unreadable, read_entry
-from laurels.boards.rebuilt import Rebuilt
 from laurels.boards.retention import PARTS
 from laurels.errors import Conflict, LaurelsError, NotFound, Unavailable
-from laurels.history.compare import Comparer, Comparison
-from laurels.history.replay import Replay
+from laurels.journal.compare import Comparer, Comparison
+from laurels.journal.entry import Unreadable, read_entry
+from laurels.journal.replay import Replay
+from laurels.journal.shadow_board import Rebuilt
 from laurels.journal.store.rows import Row, StreamId
 from laurels.journal.store.totals import ReplayStore, Tally
 from laurels.logs import get_logger
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from laurels.boards.retention import Retention
     from laurels.boards.store import BoardStore
     from laurels.clock import Clock
-    from laurels.history.drain import Drain
+    from laurels.journal.drain import Drain
     from laurels.moments import Moment
     from laurels.postgres.engine import Archive
     from laurels.valkey.client import Valkey, Value

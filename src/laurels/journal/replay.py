@@ -14,14 +14,14 @@ from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from laurels.boards.board import Address, Target
-from laurels.boards.journal import ERASE, MATCH, METADATA, PLACE, REMOVE, SUBMIT
 from laurels.boards.keys import WHOLE, Cut
 from laurels.boards.message import Parcel, lay_out
 from laurels.boards.retention import PARTS, WINDOWS_A_CALL, target_at
 from laurels.boards.rolling import fold_days
 from laurels.boards.submission import EVERYBODY, MADE_ID, Checked, Submission, cuts_of
 from laurels.boards.submit import cuts_a_call
-from laurels.history.fold import goes_on_without
+from laurels.journal.entry import ERASE, MATCH, METADATA, PLACE, REMOVE, SUBMIT
+from laurels.journal.member_fold import goes_on_without
 from laurels.moments import DAY, MILLISECOND, SECOND
 from laurels.valkey import functions
 from laurels.valkey.discards import Discards
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from laurels.boards.board import Board
-    from laurels.boards.rebuilt import Rebuilt
+    from laurels.journal.shadow_board import Rebuilt
     from laurels.journal.store.rows import Row
     from laurels.moments import Moment
     from laurels.valkey.client import Valkey, Value
