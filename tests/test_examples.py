@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from laurels import laurels, sync
-from laurels.boards import submission
 from laurels.ratings import elo, glicko2, match, state, systems
+from laurels.scores import submission
 
 if TYPE_CHECKING:
     from types import ModuleType

@@ -14,9 +14,9 @@ import typer
 
 from examples.plot import Lines
 from examples.stage import perform, titled
-from laurels.boards.submission import Submission
 from laurels.cli.output import grouped
 from laurels.demo import COUNTRIES, CREATURES, MANNERS
+from laurels.scores.submission import Submission
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable, Iterator
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from examples.stage import Stage
-    from laurels.boards.answers import Entry
     from laurels.laurels import Laurels
+    from laurels.scores.results import Entry
 
 HERE: Final = Path(__file__).parent
 BOARDS: Final = HERE / "boards.toml"

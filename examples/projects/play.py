@@ -12,8 +12,8 @@ import typer
 
 from examples.plot import Lines
 from examples.stage import perform, titled
-from laurels.boards.submission import Submission
 from laurels.cli.output import grouped
+from laurels.scores.submission import Submission
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from laurels.boards.definition import BoardDefinition, Window
-    from laurels.boards.submission import Submission
     from laurels.laurels import Laurels
+    from laurels.scores.submission import Submission
 
 __all__ = ["BoardDefinition", "Laurels", "Submission", "Window"]
 
 _HOMES = {
     "BoardDefinition": "laurels.boards.definition",
     "Window": "laurels.boards.definition",
-    "Submission": "laurels.boards.submission",
+    "Submission": "laurels.scores.submission",
     "Laurels": "laurels.laurels",
 }
 

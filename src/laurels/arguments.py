@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from laurels.boards.ranks import Start
+    from laurels.scores.queries import Start
 
 
 class InWindow(TypedDict, total=False):

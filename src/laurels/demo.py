@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from laurels.activity.pour import populate, pour
 from laurels.activity.simulator import World, expected_events, simulate
-from laurels.boards.submission import Submission
 from laurels.errors import NotFound
 from laurels.moments import datetime_of
+from laurels.scores.submission import Submission
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -17,18 +17,10 @@ from laurels.boards.define import Definer
 from laurels.boards.definition import BoardDefinition, parse_definition
 from laurels.boards.drops import Drops
 from laurels.boards.existing import ExistingKeys
-from laurels.boards.feeds import Feeds
 from laurels.boards.keys import BoardRef
-from laurels.boards.live import Live, View
 from laurels.boards.losses import Losses
-from laurels.boards.metadata import Metadata, SettingMetadata
-from laurels.boards.once import Once
-from laurels.boards.ranks import Reader, Stretch, Where
 from laurels.boards.retention import Retention
-from laurels.boards.rolling import Rolling
 from laurels.boards.store import BoardStore
-from laurels.boards.submission import Submission
-from laurels.boards.submit import Submitter
 from laurels.clock import system_clock
 from laurels.errors import InvalidInput, WindowGone
 from laurels.history import trail
@@ -52,6 +44,14 @@ from laurels.postgres.migrate import migrate
 from laurels.ratings.match import Match
 from laurels.ratings.matches import Matches
 from laurels.ratings.systems import check_available
+from laurels.scores.feeds import Feeds
+from laurels.scores.idempotency import Once
+from laurels.scores.live import Live, View
+from laurels.scores.metadata import Metadata, SettingMetadata
+from laurels.scores.queries import Reader, Stretch, Where
+from laurels.scores.rolling import Rolling
+from laurels.scores.submission import Submission
+from laurels.scores.submit import Submitter
 from laurels.settings import load_settings
 from laurels.valkey import requirements
 from laurels.valkey.client import Valkey
@@ -65,17 +65,17 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from laurels.arguments import AboutMatch, Asked, Carried, InWindow, Paging, Watching
-    from laurels.boards.answers import Among, Distribution, Page, Percentile, Standing, WindowInfo
     from laurels.boards.definition import StoredBoard
-    from laurels.boards.live import Update
     from laurels.boards.ordering import Score
     from laurels.boards.preview import Preview
-    from laurels.boards.submission import BatchResult, Submitted
-    from laurels.boards.submit import Tell
     from laurels.clock import Clock
     from laurels.history.answers import History, SnapshotList, SnapshotPage
     from laurels.jobs.overview import JobInfo
     from laurels.ratings.match import Matched
+    from laurels.scores.live import Update
+    from laurels.scores.results import Among, Distribution, Page, Percentile, Standing, WindowInfo
+    from laurels.scores.submission import BatchResult, Submitted
+    from laurels.scores.submit import Tell
     from laurels.valkey.messages import Durability
 
 

@@ -10,11 +10,11 @@ import pytest
 
 from laurels.api import scores
 from laurels.api.app import create_app
-from laurels.boards import once
 from laurels.boards.keys import BoardRef
 from laurels.errors import InFlight, OutcomeUnknown
 from laurels.laurels import Laurels
 from laurels.moments import SECOND
+from laurels.scores import idempotency
 from laurels.valkey import functions
 
 if TYPE_CHECKING:
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from httpx import AsyncClient
 
-    from laurels.boards.submission import Submission
     from laurels.clock import FixedClock
     from laurels.embedded import Endpoints
+    from laurels.scores.submission import Submission
 
 LINES = {"Content-Type": "application/x-ndjson"}
 KEY = {"Idempotency-Key": "k-1"}
@@ -146,8 +146,8 @@ async def test_of_many_at_once_one_counts(client: AsyncClient, elsewhere: AsyncC
 async def test_a_claim_of_a_process_that_died_runs_out(
     client: AsyncClient, laurels: Laurels, summed: str, monkeypatch: pytest.MonkeyPatch
 ):
-    assert once.CLAIM_SECONDS <= 60
-    monkeypatch.setattr(once, "CLAIM_SECONDS", 0)
+    assert idempotency.CLAIM_SECONDS <= 60
+    monkeypatch.setattr(idempotency, "CLAIM_SECONDS", 0)
     ref = BoardRef.parse(summed.removeprefix("/v1/projects/").replace("/boards/", "/"))
     dying = laurels.once.claim(ref, "k-1")
     await dying.__aenter__()
@@ -162,8 +162,8 @@ async def test_a_claim_of_a_process_that_died_runs_out(
 async def test_a_claim_is_renewed_while_it_is_worked_on(
     client: AsyncClient, laurels: Laurels, summed: str, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(once, "CLAIM_SECONDS", 0)
-    monkeypatch.setattr(once, "RENEWAL_SECONDS", 0.01)
+    monkeypatch.setattr(idempotency, "CLAIM_SECONDS", 0)
+    monkeypatch.setattr(idempotency, "RENEWAL_SECONDS", 0.01)
     held = Held()
     first = asyncio.create_task(client.post(f"{summed}/scores/batch", content=held, headers={**KEY, **LINES}))
     await held.started.wait()
@@ -178,7 +178,7 @@ async def test_a_claim_is_renewed_while_it_is_worked_on(
         return was_ours
 
     monkeypatch.setattr(functions, "settle", seen)
-    monkeypatch.setattr(once, "CLAIM_SECONDS", 30)
+    monkeypatch.setattr(idempotency, "CLAIM_SECONDS", 30)
     async with asyncio.timeout(10):
         await renewed.wait()
     with pytest.raises(InFlight):

@@ -21,7 +21,7 @@ import uvicorn
 
 from laurels.access.store.secrets import NewSecret
 from laurels.api import live
-from laurels.boards import live as boards_live
+from laurels.scores import live as boards_live
 
 from .player_tokens import token
 

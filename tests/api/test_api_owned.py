@@ -8,8 +8,8 @@ import pytest
 
 from laurels.boards.definition import BoardDefinition
 from laurels.boards.keys import BoardRef
-from laurels.boards.submission import Submission
 from laurels.errors import Conflict
+from laurels.scores.submission import Submission
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from laurels.api.app import create_app
-from laurels.boards.submission import Submission, Submitted
 from laurels.laurels import Laurels
+from laurels.scores.submission import Submission, Submitted
 
 from .test_api_express import known, serving
 

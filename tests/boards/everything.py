@@ -23,10 +23,10 @@ from laurels.activity import keys as activity
 from laurels.activity.simulator import Plan
 from laurels.api import sessions
 from laurels.api.app import create_app
-from laurels.boards.submission import Submission
 from laurels.errors import KeyTaken
 from laurels.jobs.agenda import AGENDA
 from laurels.jobs.runner import Context
+from laurels.scores.submission import Submission
 
 if TYPE_CHECKING:
     import socket

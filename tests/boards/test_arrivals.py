@@ -10,9 +10,9 @@ import pytest
 
 from laurels import Laurels as AsyncLaurels
 from laurels.boards.arrivals import REMEMBERED, Arrivals
-from laurels.boards.submission import Submission
 from laurels.clock import FixedClock
 from laurels.moments import SECOND, datetime_of
+from laurels.scores.submission import Submission
 
 if TYPE_CHECKING:
     from collections.abc import Callable

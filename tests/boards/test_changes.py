@@ -4,8 +4,8 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laurels.boards.answers import Entry, Page, Standing
-from laurels.boards.changes import Change, Moved, Seen, change, is_of_one_moment, is_same_window
+from laurels.scores.results import Entry, Page, Standing
+from laurels.scores.view_diff import Change, Moved, Seen, change, is_of_one_moment, is_same_window
 
 
 def page(*entries: Entry, total: int | None = None, slot: str = "2025-10-24") -> Page:

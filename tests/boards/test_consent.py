@@ -13,10 +13,10 @@ from laurels.boards.definition import parse_definition
 from laurels.boards.existing import ExistingKeys
 from laurels.boards.keys import BoardRef
 from laurels.boards.losses import Losses
-from laurels.boards.submission import Submission
 from laurels.errors import Conflict, Drop, DropNotAllowed, InvalidInput, NotFound
 from laurels.history.store.snapshots import SnapshotStore
 from laurels.moments import moment_of
+from laurels.scores.submission import Submission
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -13,10 +13,10 @@ import pytest
 
 from laurels.boards.keys import BoardRef
 from laurels.boards.store import BoardStore
-from laurels.boards.submission import Submission
 from laurels.errors import NotFound, Unavailable
 from laurels.jobs.agenda import AGENDA
 from laurels.jobs.runner import Context
+from laurels.scores.submission import Submission
 from laurels.sync import Laurels
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from laurels.boards.submission import Submission
 from laurels.errors import Conflict, InvalidInput, KeyTaken
+from laurels.scores.submission import Submission
 from laurels.sync import Laurels
 
 if TYPE_CHECKING:

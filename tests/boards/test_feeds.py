@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from laurels.boards.submission import Submission
 from laurels.errors import Conflict, InvalidInput, NotFound, OutcomeUnknown
+from laurels.scores.submission import Submission
 from laurels.valkey import functions, messages
 
 if TYPE_CHECKING:

@@ -11,17 +11,17 @@ import pytest
 from places import fast_place, folder_that_anybody_may_pass
 
 from laurels import embedded
-from laurels.boards import live
-from laurels.boards.changes import Change, Snapshot
 from laurels.errors import InvalidInput, NotFound
 from laurels.laurels import Laurels as AsyncLaurels
 from laurels.moments import DAY
+from laurels.scores import live
+from laurels.scores.view_diff import Change, Snapshot
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
 
-    from laurels.boards.live import Update
     from laurels.clock import FixedClock
+    from laurels.scores.live import Update
     from laurels.sync import Laurels
 
 DEADLINE = 30.0

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from laurels.boards.submission import Submission
 from laurels.errors import InvalidInput
+from laurels.scores.submission import Submission
 
 if TYPE_CHECKING:
     from raw_valkey import RawValkey

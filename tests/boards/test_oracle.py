@@ -14,10 +14,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from oracle import Groups, Oracle, Scored, Stand, group_text
 
 from laurels.boards.definition import BoardDefinition, Window
-from laurels.boards.submission import Submission
 from laurels.clock import FixedClock
 from laurels.errors import NotFound
 from laurels.moments import datetime_of, moment_of
+from laurels.scores.submission import Submission
 from laurels.sync import Laurels
 
 if TYPE_CHECKING:

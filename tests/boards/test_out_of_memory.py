@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from valkey_servers import running_valkey
 
-from laurels.boards.submission import Submission
 from laurels.errors import NotFound, OutcomeUnknown, Unavailable
+from laurels.scores.submission import Submission
 from laurels.sync import Laurels
 
 if TYPE_CHECKING:

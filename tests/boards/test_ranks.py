@@ -14,9 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import NullPool, create_engine, text
 
-from laurels.boards.shards import SpreadWindow
-from laurels.boards.submission import Submission
 from laurels.errors import InvalidInput, NotFound, StaleCursor
+from laurels.scores.shards import SpreadWindow
+from laurels.scores.submission import Submission
 from laurels.valkey import functions
 
 if TYPE_CHECKING:
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
     from raw_valkey import RawValkey
 
-    from laurels.boards.answers import Page
     from laurels.clock import FixedClock
     from laurels.embedded import Endpoints
+    from laurels.scores.results import Page
     from laurels.sync import Laurels
     from laurels.valkey.client import Valkey
     from laurels.valkey.messages import Counted, ReadHeader

@@ -8,9 +8,9 @@ import pytest
 from valkey_servers import running_valkey
 
 from laurels.boards.keys import BoardRef
-from laurels.boards.submission import Submission
 from laurels.errors import Conflict, InvalidInput, NotFound
 from laurels.moments import moment_of
+from laurels.scores.submission import Submission
 from laurels.sync import Laurels
 from laurels.valkey.discards import MANY_ENTRIES, REGISTRY
 

@@ -9,9 +9,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from laurels.boards.submission import Submission
 from laurels.errors import NotFound
 from laurels.moments import datetime_of, moment_of
+from laurels.scores.submission import Submission
 from laurels.valkey import functions
 
 if TYPE_CHECKING:

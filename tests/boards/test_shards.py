@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from laurels.boards.submission import Submission
 from laurels.errors import NotFound
+from laurels.scores.submission import Submission
 
 if TYPE_CHECKING:
     from raw_valkey import RawValkey

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from laurels.boards.keys import BoardRef
-from laurels.boards.submission import Submission
 from laurels.errors import InvalidInput, OutcomeUnknown
 from laurels.moments import datetime_of, moment_of
+from laurels.scores.submission import Submission
 from laurels.valkey import functions, messages
 
 if TYPE_CHECKING:
     from raw_valkey import RawValkey
 
-    from laurels.boards.submission import Submitted
     from laurels.clock import FixedClock
+    from laurels.scores.submission import Submitted
     from laurels.sync import Laurels
 
 NewBoard = Callable[..., str]

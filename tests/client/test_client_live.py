@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from laurels.boards.answers import Standing
 from laurels.client import AsyncClient, Change, Client, End, Moved, Snapshot
 from laurels.errors import InvalidInput, NotFound
+from laurels.scores.results import Standing
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from laurels.boards.answers import Standing
 from laurels.client import Change, End, NotUnderstood, Retries, Snapshot, Unreachable
 from laurels.client.call import Caller
 from laurels.client.operations import Operations
 from laurels.client.steps import Give, Lost, Pause, Read, Reply, Send
 from laurels.errors import LaurelsError, NotFound, Unauthorized
+from laurels.scores.results import Standing
 
 if TYPE_CHECKING:
     from laurels.client import Update

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from laurels.boards.answers import Among, Distribution, Page, Percentile, Standing
 from laurels.client import AsyncClient, BoardDefinition, Client, Submission, Unreachable, Window
 from laurels.errors import Conflict, InvalidInput, NotFound, Unauthorized
 from laurels.laurels import Laurels
+from laurels.scores.results import Among, Distribution, Page, Percentile, Standing
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

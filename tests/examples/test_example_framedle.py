@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
     from examples.framedle.play import Duel, Play
     from examples.stage import Stage
-    from laurels.boards.answers import Entry, Friend
-    from laurels.boards.submission import Submission
     from laurels.embedded import Endpoints
     from laurels.laurels import Laurels
+    from laurels.scores.results import Entry, Friend
+    from laurels.scores.submission import Submission
 
 DAY = timedelta(days=1)
 FRAME = "framedle/daily_frame"

@@ -11,12 +11,12 @@ import sys
 from typing import TYPE_CHECKING
 
 from laurels.boards.catalog import Catalog
-from laurels.boards.feeds import Feeds
-from laurels.boards.rolling import Rolling
 from laurels.boards.store import BoardStore
 from laurels.clock import system_clock
 from laurels.journal.drain import Drain
 from laurels.postgres.engine import open_archive
+from laurels.scores.feeds import Feeds
+from laurels.scores.rolling import Rolling
 from laurels.valkey.client import Valkey
 
 if TYPE_CHECKING:

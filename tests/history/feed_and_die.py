@@ -7,9 +7,9 @@ import os
 import signal
 import sys
 
-from laurels.boards.feeds import Feeds
-from laurels.boards.submission import Submission
 from laurels.laurels import Laurels
+from laurels.scores.feeds import Feeds
+from laurels.scores.submission import Submission
 
 
 async def die(*_: object) -> None:

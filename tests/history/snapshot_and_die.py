@@ -8,9 +8,9 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
-from laurels.boards.shards import SpreadWindow
 from laurels.clock import FixedClock
 from laurels.laurels import Laurels
+from laurels.scores.shards import SpreadWindow
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from laurels.boards.submission import Submission
 from laurels.errors import OutcomeUnknown, Unavailable
 from laurels.moments import datetime_of
+from laurels.scores.submission import Submission
 from laurels.valkey import functions
 from laurels.valkey.client import stream_entries
 

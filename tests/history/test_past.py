@@ -13,21 +13,21 @@ from oracle import Oracle, Scored, group_text
 from laurels.boards.board import Board
 from laurels.boards.definition import BoardDefinition, parse_definition
 from laurels.boards.keys import BoardRef
-from laurels.boards.submission import Submission
 from laurels.errors import InvalidInput, NotFound
 from laurels.history import trail
 from laurels.moments import datetime_of
+from laurels.scores.submission import Submission
 
 if TYPE_CHECKING:
     from oracle import Groups, Stand
 
     from laurels.arguments import InWindow
-    from laurels.boards.answers import Entry
-    from laurels.boards.ranks import Start
     from laurels.boards.windows import Slot
     from laurels.clock import FixedClock
     from laurels.history.answers import PastStanding
     from laurels.laurels import Laurels
+    from laurels.scores.queries import Start
+    from laurels.scores.results import Entry
 
 _numbers = count(1)
 

@@ -15,9 +15,9 @@ import pytest
 from laurels.moments import datetime_of
 
 if TYPE_CHECKING:
-    from laurels.boards.answers import Standing
     from laurels.clock import FixedClock
     from laurels.laurels import Laurels
+    from laurels.scores.results import Standing
 
 _numbers = count(1)
 

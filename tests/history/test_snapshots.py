@@ -13,7 +13,6 @@ import pytest
 from oracle import Oracle, Scored, group_text
 
 from laurels.boards.definition import BoardDefinition, Window
-from laurels.boards.submission import Submission
 from laurels.boards.windows import Calendar
 from laurels.boards.zones import zone
 from laurels.errors import Drop, DropNotAllowed, InvalidInput, NotFound
@@ -22,6 +21,7 @@ from laurels.history.store.snapshots import SnapshotStore
 from laurels.jobs.agenda import AGENDA
 from laurels.jobs.runner import Runner
 from laurels.moments import datetime_of, moment_of
+from laurels.scores.submission import Submission
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from laurels.boards.keys import BoardRef
-from laurels.boards.submission import Submission
 from laurels.errors import Conflict, InvalidInput, NotFound, OutcomeUnknown
 from laurels.moments import datetime_of
 from laurels.ratings import elo
 from laurels.ratings.state import State
+from laurels.scores.submission import Submission
 from laurels.valkey import functions
 
 if TYPE_CHECKING:

@@ -22,10 +22,10 @@ from laurels.activity.summary import CampusReader
 if TYPE_CHECKING:
     from laurels.boards.catalog import Catalog
     from laurels.boards.define import Definer
-    from laurels.boards.ranks import Reader
-    from laurels.boards.submit import Submitter
     from laurels.clock import Clock
     from laurels.postgres.engine import Archive
+    from laurels.scores.queries import Reader
+    from laurels.scores.submit import Submitter
     from laurels.valkey.client import Valkey
 
 

@@ -13,10 +13,10 @@ from laurels.activity.scoring import SCOPES
 from laurels.boards.board import Address
 from laurels.boards.definition import BoardDefinition
 from laurels.boards.keys import WHOLE, BoardRef
-from laurels.boards.submission import Submission
 from laurels.boards.zones import zone_names
 from laurels.errors import Conflict, LaurelsError, NotFound
 from laurels.moments import MICROSECOND, datetime_of
+from laurels.scores.submission import Submission
 from laurels.valkey.names import CAMPUS_WINDOW
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from laurels.boards.board import Board
     from laurels.boards.catalog import Catalog
     from laurels.boards.define import Definer
-    from laurels.boards.submit import Submitter
     from laurels.clock import Clock
+    from laurels.scores.submit import Submitter
     from laurels.valkey.client import Valkey
 
 PROJECT: Final = "campus"

@@ -14,9 +14,9 @@ from laurels.activity.rankings import DAYS, PERIODS, board_of, is_sound, slot_of
 from laurels.activity.scoring import SCOPES
 from laurels.activity.store.reads import Placed
 from laurels.activity.streaks import Streak, date_of, days_from
-from laurels.boards.ranks import AMONG_LIMIT, Stretch, Where
 from laurels.errors import InvalidInput, NotFound
 from laurels.moments import datetime_of
+from laurels.scores.queries import AMONG_LIMIT, Stretch, Where
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from laurels.activity.scoring import Scope
     from laurels.activity.store.people import Campus, CampusStore, User
     from laurels.activity.store.reads import ActiveDay, CampusReads, EarnedBadge
-    from laurels.boards.ranks import Reader
     from laurels.clock import Clock
+    from laurels.scores.queries import Reader
 
 MOST_DAYS = 400
 """How many days a calendar may span."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from laurels.boards.declared import NAME_PATTERN
-from laurels.boards.submission import MEMBER_BYTES
+from laurels.scores.submission import MEMBER_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -15,8 +15,8 @@ from laurels.activity.summary import Asked, Row
 from laurels.api.auth import Call, identify
 from laurels.api.document import own_name, problem_answers, query_parameters
 from laurels.api.parameters import NoParameters, parse_pairs, query
-from laurels.boards.ranks import PAGE_LIMIT
 from laurels.errors import Forbidden, InvalidInput, NotFound
+from laurels.scores.queries import PAGE_LIMIT
 
 router = APIRouter(tags=["campus"], generate_unique_id_function=own_name)
 

@@ -16,7 +16,7 @@ from laurels.api.alike import PATH, make_alike
 from laurels.api.idempotency import KEY_BYTES
 from laurels.api.operation import BOARD, Body, Operation
 from laurels.api.problems import EXPLANATIONS, MEDIA_TYPE, Problem, type_of
-from laurels.boards.submission import ID_BYTES, MEMBER_BYTES, OPERATIONS
+from laurels.scores.submission import ID_BYTES, MEMBER_BYTES, OPERATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

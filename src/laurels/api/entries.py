@@ -13,10 +13,10 @@ from laurels.api.durability import DOCUMENTED, durability_of
 from laurels.api.idempotency import answer_once
 from laurels.api.operation import Body, Operations
 from laurels.api.parameters import AroundParameters, NoParameters, PageParameters, WindowParameters
-from laurels.boards.answers import Among, Page, Standing
-from laurels.boards.ranks import AMONG_LIMIT
-from laurels.boards.submission import MetadataSet
 from laurels.errors import Forbidden, NotFound, OutcomeUnknown
+from laurels.scores.queries import AMONG_LIMIT
+from laurels.scores.results import Among, Page, Standing
+from laurels.scores.submission import MetadataSet
 
 if TYPE_CHECKING:
     from laurels.api.auth import Call

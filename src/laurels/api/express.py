@@ -20,10 +20,10 @@ from laurels.api.answers import encode
 from laurels.api.body import JSON
 from laurels.api.envelope import HEADERS, Envelope, given_request_id, is_logged, log_answer, made_request_id
 from laurels.boards.declared import NAME_PATTERN
-from laurels.boards.submission import Submission, Submitted
 from laurels.errors import Forbidden
 from laurels.logs import REQUEST
 from laurels.metrics import answered_alike
+from laurels.scores.submission import Submission, Submitted
 
 if TYPE_CHECKING:
     from collections.abc import Callable

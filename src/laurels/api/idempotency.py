@@ -18,8 +18,8 @@ from starlette.responses import Response
 from laurels.api import body
 from laurels.api.durability import durability_of
 from laurels.boards.keys import BoardRef
-from laurels.boards.once import FIELD
 from laurels.errors import InvalidInput
+from laurels.scores.idempotency import FIELD
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from laurels.api.auth import Call
-    from laurels.boards.once import Claim
+    from laurels.scores.idempotency import Claim
 
 # So that KEY.INDEX is still an id, a player's own too.
 KEY_BYTES: Final = 200

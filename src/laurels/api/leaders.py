@@ -17,13 +17,13 @@ from laurels.api.document import header_parameters, own_name, problem_answers, q
 from laurels.api.idempotency import Fingerprint, claim, key_of, replayed
 from laurels.api.parameters import NoParameters, parse_pairs, query
 from laurels.boards.leaders import OPERATIONS, LeadersBoard
-from laurels.boards.once import FIELD
 from laurels.boards.ordering import number_in, parse_number
-from laurels.boards.ranks import AMONG_LIMIT, PAGE_LIMIT
-from laurels.boards.submission import check_member
 from laurels.boards.windows import RANGE_CODES, Slot
 from laurels.errors import Conflict, InvalidInput, NotFound
 from laurels.moments import Moment, datetime_of
+from laurels.scores.idempotency import FIELD
+from laurels.scores.queries import AMONG_LIMIT, PAGE_LIMIT
+from laurels.scores.submission import check_member
 
 FORM = "application/x-www-form-urlencoded"
 

@@ -18,11 +18,11 @@ from laurels.api.auth import admit
 from laurels.api.operation import Operations
 from laurels.api.parameters import WindowParameters
 from laurels.api.problems import encode_problem
-from laurels.boards.changes import Snapshot
 from laurels.boards.keys import BoardRef
-from laurels.boards.live import View
-from laurels.boards.ranks import PAGE_LIMIT, Where
 from laurels.errors import Forbidden, LaurelsError, Unauthorized
+from laurels.scores.live import View
+from laurels.scores.queries import PAGE_LIMIT, Where
+from laurels.scores.view_diff import Snapshot
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from laurels.api.auth import Call, Keyring
-    from laurels.boards.live import Follower, Update
     from laurels.laurels import Laurels
+    from laurels.scores.live import Follower, Update
 
 # How often a silent stream says that it is alive, and the key is checked again. When this process hears of a
 # revocation, the key is checked before the next update.

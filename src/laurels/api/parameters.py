@@ -15,9 +15,9 @@ from msgspec import Meta, Struct
 from starlette.convertors import Convertor, register_url_convertor
 
 from laurels.boards.declared import NAME_PATTERN
-from laurels.boards.ranks import AROUND_LIMIT, BUCKET_LIMIT, PAGE_LIMIT
 from laurels.errors import InvalidInput
 from laurels.history.trail import LIMIT as HISTORY_LIMIT
+from laurels.scores.queries import AROUND_LIMIT, BUCKET_LIMIT, PAGE_LIMIT
 from laurels.wording import no_such, of_msgspec
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ from jwt.exceptions import InvalidJTIError, InvalidSubjectError
 
 from laurels.api import body
 from laurels.boards.declared import NAME_PATTERN
-from laurels.boards.submission import Submission, check_member
 from laurels.errors import Forbidden, InvalidInput, Unauthorized
+from laurels.scores.submission import Submission, check_member
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,8 +15,8 @@ from laurels.api.idempotency import Fingerprint, answer_once, claim, key_of, rep
 from laurels.api.operation import Body, Operations
 from laurels.api.players import decode_submission
 from laurels.api.problems import Malformed
-from laurels.boards.submission import Rejected, Submission, Submitted
 from laurels.errors import Forbidden, InvalidInput, LaurelsError, OutcomeUnknown, Unavailable
+from laurels.scores.submission import Rejected, Submission, Submitted
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable

@@ -9,8 +9,8 @@ import msgspec
 from laurels.api.answers import cached_answer
 from laurels.api.operation import Operations
 from laurels.api.parameters import DistributionParameters, WindowParameters, WindowsParameters
-from laurels.boards.answers import Distribution, Percentile, WindowInfo
 from laurels.errors import InvalidInput
+from laurels.scores.results import Distribution, Percentile, WindowInfo
 
 if TYPE_CHECKING:
     from starlette.responses import Response

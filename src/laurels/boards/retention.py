@@ -13,12 +13,12 @@ import secrets
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from laurels.boards.answers import WindowInfo
 from laurels.boards.board import CLOCK_SKEW, Address, Target
 from laurels.boards.keys import WHOLE, parse_cut
-from laurels.boards.submission import check_member
 from laurels.errors import InvalidInput
 from laurels.journal.entry import remove_entry
+from laurels.scores.results import WindowInfo
+from laurels.scores.submission import check_member
 from laurels.valkey import functions
 from laurels.valkey.discards import Discards
 from laurels.valkey.functions import DefinitionChanged

@@ -11,14 +11,14 @@ from rich.table import Table
 from rich.text import Text
 
 from laurels.api.answers import Answer, with_exact_scores
-from laurels.boards.answers import Page, Standing
 from laurels.boards.ordering import number_in
-from laurels.boards.submission import Submitted
 from laurels.cli.numbers import parse_time
 from laurels.cli.options import BoardName, DataDir, Group, Json, Member, Period, Slot
 from laurels.cli.output import duration, grouped, printable, table
 from laurels.cli.session import Session
 from laurels.errors import InvalidInput, Unavailable
+from laurels.scores.results import Page, Standing
+from laurels.scores.submission import Submitted
 
 if TYPE_CHECKING:
     from laurels import Laurels

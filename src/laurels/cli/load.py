@@ -13,12 +13,12 @@ import msgspec
 import typer
 
 from laurels.boards.ordering import number_in
-from laurels.boards.submission import Submission
 from laurels.cli.numbers import parse_time
 from laurels.cli.options import BoardName, DataDir, Json
 from laurels.cli.output import grouped, printable, table
 from laurels.cli.session import Session
 from laurels.errors import InvalidInput
+from laurels.scores.submission import Submission
 from laurels.wording import of_msgspec
 
 if TYPE_CHECKING:

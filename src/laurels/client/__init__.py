@@ -33,15 +33,15 @@ laurels.errors.NotFound: examples/client: 'zoe' has no entry in all_time (reques
 >>> client.close()
 """
 
-from laurels.boards.changes import Change, Moved, Snapshot
 from laurels.boards.definition import BoardDefinition, StoredBoard, Window
-from laurels.boards.submission import Submission
 from laurels.client.awaiting import AsyncClient
 from laurels.client.blocking import Client
 from laurels.client.errors import NotUnderstood, Refused, Unreachable
 from laurels.client.live import End, Update
 from laurels.client.operations import Health
 from laurels.client.retries import Retries
+from laurels.scores.submission import Submission
+from laurels.scores.view_diff import Change, Moved, Snapshot
 
 __all__ = [
     "AsyncClient",

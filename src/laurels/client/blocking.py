@@ -15,10 +15,10 @@ from laurels.client.steps import Give, Lost, Pause, Reply, Send, Take
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
 
-    from laurels.boards.submission import BatchResult, Submission
     from laurels.client.operations import Batching
     from laurels.client.steps import Flow, Step, Stream
     from laurels.errors import InvalidInput
+    from laurels.scores.submission import BatchResult, Submission
 
 P = ParamSpec("P")
 Answer = TypeVar("Answer")

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 import msgspec
 import zstandard
 
-from laurels.boards.submission import BatchResult, Rejected, Submission
 from laurels.client.answers import decoded
 from laurels.client.steps import Request, Take
 from laurels.errors import InvalidInput, LaurelsError
+from laurels.scores.submission import BatchResult, Rejected, Submission
 
 if TYPE_CHECKING:
     from laurels.client.call import Caller

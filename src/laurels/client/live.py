@@ -8,13 +8,13 @@ from uuid import uuid4
 
 import msgspec
 
-from laurels.boards.changes import Change, Snapshot
 from laurels.client.answers import parsed
 from laurels.client.errors import NotUnderstood, error_for, error_of, problem_of
 from laurels.client.events import EventReader
 from laurels.client.retries import Tries, asked_pause, is_passing
 from laurels.client.steps import Give, Lost, Pause, Read, Send
 from laurels.errors import LaurelsError  # noqa: TC001  # a field's type
+from laurels.scores.view_diff import Change, Snapshot
 
 if TYPE_CHECKING:
     from laurels.client.call import Caller

@@ -15,35 +15,27 @@ import msgspec
 from msgspec import UNSET, UnsetType
 from pydantic import ValidationError
 
-from laurels.boards.answers import (
-    Among,
-    Distribution,
-    Entry,
-    Page,
-    Percentile,
-    Standing,
-    WindowInfo,
-)
 from laurels.boards.definition import BoardDefinition, StoredBoard, field_errors
 from laurels.boards.keys import BoardRef
-from laurels.boards.submission import BatchResult, MetadataSet, Submission, Submitted, check_member
 from laurels.client import lines, live
 from laurels.client.answers import decoded
 from laurels.client.errors import NotUnderstood, error_of, problem_of
 from laurels.client.steps import Give, Lost, Request, Send
 from laurels.errors import InvalidInput, NotFound
 from laurels.ratings.match import Match, Matched
+from laurels.scores.results import Among, Distribution, Entry, Page, Percentile, Standing, WindowInfo
+from laurels.scores.submission import BatchResult, MetadataSet, Submission, Submitted, check_member
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from laurels.arguments import AboutMatch, Carried, InWindow, Paging
-    from laurels.boards.metadata import Selection
     from laurels.boards.ordering import Score
     from laurels.client.call import Caller
     from laurels.client.lines import Compression
     from laurels.client.live import Update
     from laurels.client.steps import Flow, Reply, Stream
+    from laurels.scores.metadata import Selection
     from laurels.valkey.messages import Durability
 
 Query: TypeAlias = "Mapping[str, object]"

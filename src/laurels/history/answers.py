@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from laurels.boards.answers import Entry  # noqa: TC001  # msgspec reads the annotations
+from laurels.scores.results import Entry  # noqa: TC001  # msgspec reads the annotations
 
 Source = Literal["live", "snapshot", "journal"]
 

@@ -17,14 +17,14 @@ import msgspec
 
 from laurels.boards.keys import BoardRef
 from laurels.boards.retention import WINDOWS_A_CALL, target_at
-from laurels.boards.shards import SpreadWindow
-from laurels.boards.submission import check_member
 from laurels.errors import NotFound
 from laurels.history.mentions import Mentions
 from laurels.history.store.erase import EraseStore
 from laurels.journal.entry import erase_entry
 from laurels.journal.replay import goes_when_erased
 from laurels.moments import DAY
+from laurels.scores.shards import SpreadWindow
+from laurels.scores.submission import check_member
 from laurels.valkey import functions
 from laurels.valkey.client import stream_entries
 from laurels.valkey.functions import DefinitionChanged

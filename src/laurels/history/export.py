@@ -18,9 +18,6 @@ from laurels.boards.definition import parse_definition
 from laurels.boards.keys import BoardRef, parse_cut
 from laurels.boards.ordering import Position, Score
 from laurels.boards.retention import target_at
-from laurels.boards.shards import SpreadWindow
-from laurels.boards.submission import check_member, member_text
-from laurels.boards.submit import cuts_a_call
 from laurels.errors import Conflict, InvalidInput, NotFound
 from laurels.history.export_file import (
     FORMAT,
@@ -33,6 +30,9 @@ from laurels.history.export_file import (
 )
 from laurels.journal.entry import place_entry
 from laurels.moments import datetime_of
+from laurels.scores.shards import SpreadWindow
+from laurels.scores.submission import check_member, member_text
+from laurels.scores.submit import cuts_a_call
 from laurels.valkey import functions
 from laurels.valkey.functions import DefinitionChanged
 from laurels.valkey.messages import PlaceHeader
@@ -44,9 +44,9 @@ if TYPE_CHECKING:
     from laurels.boards.catalog import Catalog
     from laurels.boards.define import Definer
     from laurels.boards.retention import Retention
-    from laurels.boards.rolling import Rolling
     from laurels.clock import Clock
     from laurels.moments import Moment
+    from laurels.scores.rolling import Rolling
     from laurels.valkey.client import Valkey, Value
 
     Progress = Callable[[int, int], None]

@@ -10,33 +10,33 @@ from uuid import UUID
 
 import msgspec
 
-from laurels.boards.answers import Entry, Page, Standing
 from laurels.boards.board import Address
-from laurels.boards.cursor import read_cursor, write_cursor
 from laurels.boards.keys import parse_cut
 from laurels.boards.ordering import Position, whole
-from laurels.boards.ranks import AROUND_LIMIT, PAGE_LIMIT, Where, agreed, check_bound
-from laurels.boards.submission import check_member, member_text
 from laurels.errors import NotFound, WindowGone
 from laurels.history.answers import SnapshotInfo, SnapshotList, SnapshotPage
 from laurels.history.bookmark import read_bookmark, write_bookmark
 from laurels.history.recount import Ended
 from laurels.history.snapshots import order_of
 from laurels.moments import datetime_of, moment_of
+from laurels.scores.page_cursor import read_cursor, write_cursor
+from laurels.scores.queries import AROUND_LIMIT, PAGE_LIMIT, Where, agreed, check_bound
+from laurels.scores.results import Entry, Page, Standing
+from laurels.scores.submission import check_member, member_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from laurels.boards.board import Board
     from laurels.boards.catalog import Catalog
-    from laurels.boards.cursor import Direction
     from laurels.boards.keys import BoardRef
     from laurels.boards.ordering import Score
-    from laurels.boards.ranks import Start, Stretch
     from laurels.boards.store import BoardStore
     from laurels.clock import Clock
     from laurels.history.recount import Recount
     from laurels.history.store.snapshots import Ranked, Snapshot, SnapshotStore
+    from laurels.scores.page_cursor import Direction
+    from laurels.scores.queries import Start, Stretch
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final
 
 from laurels.boards.board import Address
 from laurels.boards.ordering import whole
-from laurels.boards.submission import AHEAD
 from laurels.history.store.window_journal import Span
 from laurels.journal.member_fold import Fold, Held, Told
 from laurels.moments import EARLIEST, LATEST
+from laurels.scores.submission import AHEAD
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence

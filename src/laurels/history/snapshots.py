@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Final
 
 from laurels.boards.board import Address
 from laurels.boards.keys import BoardRef, parse_cut
-from laurels.boards.shards import SpreadWindow
 from laurels.errors import InvalidInput, LaurelsError, NotFound
 from laurels.history.policy import has_come, is_wanted, pictured, policies
 from laurels.history.store.snapshots import Frame, Identity, Order, Row
 from laurels.logs import get_logger
 from laurels.moments import datetime_of, moment_of
+from laurels.scores.shards import SpreadWindow
 from laurels.valkey.functions import DefinitionChanged
 
 if TYPE_CHECKING:
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from laurels.boards.catalog import Catalog
     from laurels.boards.keys import Cut
     from laurels.boards.retention import Retention
-    from laurels.boards.rolling import Rolling
     from laurels.boards.store import BoardStore
     from laurels.boards.windows import Slot
     from laurels.clock import Clock
     from laurels.history.policy import Policy
     from laurels.history.store.snapshots import SnapshotStore
     from laurels.moments import Moment
+    from laurels.scores.rolling import Rolling
     from laurels.valkey.client import Valkey
     from laurels.valkey.messages import Listed
 

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from laurels.boards.board import Address
 from laurels.boards.keys import parse_cut
-from laurels.boards.ranks import check_bound
-from laurels.boards.shards import SpreadWindow
-from laurels.boards.submission import check_member
 from laurels.errors import InvalidInput, NotFound
 from laurels.history.answers import History, PastStanding
 from laurels.history.bookmark import read_bookmark, write_bookmark
 from laurels.history.past import score_of
 from laurels.history.recount import Ended
 from laurels.moments import moment_of
+from laurels.scores.queries import check_bound
+from laurels.scores.shards import SpreadWindow
+from laurels.scores.submission import check_member
 from laurels.valkey.functions import DefinitionChanged
 
 if TYPE_CHECKING:
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from laurels.boards.board import Board, Pane
     from laurels.boards.keys import BoardRef, Cut
     from laurels.boards.retention import Retention
-    from laurels.boards.rolling import Rolling
     from laurels.boards.windows import Slot
     from laurels.history.past import Past
     from laurels.history.store.window_journal import JournalOfWindows
     from laurels.moments import Moment
+    from laurels.scores.rolling import Rolling
     from laurels.valkey.client import Valkey
 
 LIMIT: Final = 100

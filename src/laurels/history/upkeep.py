@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
     from laurels.boards.catalog import Catalog
     from laurels.boards.retention import Retention
-    from laurels.boards.rolling import Rolling
     from laurels.boards.store import BoardStore
     from laurels.clock import Clock
     from laurels.history.store.snapshots import SnapshotStore
+    from laurels.scores.rolling import Rolling
 
     Tell = Callable[[str], Awaitable[None]]
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
 import msgspec
 
-from laurels.boards.ranks import AMONG_LIMIT
 from laurels.errors import InvalidInput, NotFound
 from laurels.index.declare import declared, declared_as
+from laurels.scores.queries import AMONG_LIMIT
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncSession
     from sqlalchemy.orm import InstrumentedAttribute
 
-    from laurels.boards.answers import Entry, Page, Standing
     from laurels.index.declare import Declared
     from laurels.index.indexes import Indexes
+    from laurels.scores.results import Entry, Page, Standing
 
 Model = TypeVar("Model")
 

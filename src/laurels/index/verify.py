@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from laurels.boards.board import Address
 from laurels.boards.ordering import invert
-from laurels.boards.shards import SpreadWindow
 from laurels.index.outbox import LONG_SECONDS
+from laurels.scores.shards import SpreadWindow
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from laurels.boards.submission import member_text
+from laurels.scores.submission import member_text
 from laurels.valkey import functions
 from laurels.valkey.messages import ReadHeader, ScanHeader
 

@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncConnection
 
     from laurels.boards.definition import StoredBoard
-    from laurels.boards.feeds import Feeds
     from laurels.boards.keys import BoardRef
     from laurels.boards.store import BoardStore
     from laurels.clock import Clock
     from laurels.moments import Moment
     from laurels.postgres.engine import Archive
+    from laurels.scores.feeds import Feeds
     from laurels.valkey.client import Reply, Valkey, Value
 
     _Entries = list[tuple[StreamId, dict[bytes, bytes]]]

@@ -14,9 +14,9 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from laurels.boards.message import Parcel
     from laurels.boards.ordering import Score
     from laurels.moments import Moment
+    from laurels.scores.payload import Parcel
 
 SUBMIT: Final = "submit"
 REMOVE: Final = "remove"

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Final
 
 from laurels.boards.board import Address, Target
 from laurels.boards.keys import WHOLE, Cut
-from laurels.boards.message import Parcel, lay_out
 from laurels.boards.retention import PARTS, WINDOWS_A_CALL, target_at
-from laurels.boards.rolling import fold_days
-from laurels.boards.submission import EVERYBODY, MADE_ID, Checked, Submission, cuts_of
-from laurels.boards.submit import cuts_a_call
 from laurels.journal.entry import ERASE, MATCH, METADATA, PLACE, REMOVE, SUBMIT
 from laurels.journal.member_fold import goes_on_without
 from laurels.moments import DAY, MILLISECOND, SECOND
+from laurels.scores.payload import Parcel, lay_out
+from laurels.scores.rolling import fold_days
+from laurels.scores.submission import EVERYBODY, MADE_ID, Checked, Submission, cuts_of
+from laurels.scores.submit import cuts_a_call
 from laurels.valkey import functions
 from laurels.valkey.discards import Discards
 from laurels.valkey.messages import MetadataHeader, PlaceHeader, RemoveHeader

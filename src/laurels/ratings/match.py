@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from laurels.boards.submission import Submission, check
 from laurels.errors import InvalidInput
 from laurels.ratings.systems import most_players
+from laurels.scores.submission import Submission, check
 
 if TYPE_CHECKING:
     from laurels.boards.board import Board
     from laurels.boards.rating import Rating
-    from laurels.boards.submission import Checked
     from laurels.moments import Moment
+    from laurels.scores.submission import Checked
 
 
 class Match(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):

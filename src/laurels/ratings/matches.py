@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from laurels.boards.deliver import Courier
-from laurels.boards.message import BOARD_KEYS, Parcel, lay_out
 from laurels.boards.ordering import whole
-from laurels.boards.submission import MADE_ID
-from laurels.boards.submit import cuts_a_call
 from laurels.errors import InvalidInput, KeyTaken, OutcomeUnknown, Unavailable
 from laurels.journal.entry import match_entry
 from laurels.ratings.match import Match, Matched, RatedPlayer, check_match
 from laurels.ratings.sheet import Known, Sheet
+from laurels.scores.payload import BOARD_KEYS, Parcel, lay_out
+from laurels.scores.send import Courier
+from laurels.scores.submission import MADE_ID
+from laurels.scores.submit import cuts_a_call
 from laurels.valkey import functions
 from laurels.valkey.functions import DefinitionChanged, MetadataKept
 from laurels.valkey.messages import MatchHeader, Stale
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from laurels.boards.board import Board
     from laurels.boards.catalog import Catalog
     from laurels.boards.keys import BoardRef
-    from laurels.boards.rolling import Rolling
-    from laurels.boards.submission import Checked
     from laurels.clock import Clock
     from laurels.moments import Moment
     from laurels.ratings.match import Played
     from laurels.ratings.systems import Outcome
+    from laurels.scores.rolling import Rolling
+    from laurels.scores.submission import Checked
     from laurels.valkey.client import Valkey, Value
     from laurels.valkey.messages import Durability, Ranks
 

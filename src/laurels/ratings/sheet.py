@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from laurels.boards.rating import Rating
-    from laurels.boards.submission import Checked
     from laurels.ratings.match import Played
+    from laurels.scores.submission import Checked
 
 
 @dataclass(frozen=True, slots=True)

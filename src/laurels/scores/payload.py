@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from laurels.boards.keys import GENERATIONS, WHOLE
 from laurels.boards.ordering import pack_int64
-from laurels.boards.submission import EVERYBODY
 from laurels.journal.entry import submit_entry
 from laurels.moments import SECOND
+from laurels.scores.submission import EVERYBODY
 from laurels.valkey.messages import SubmitHeader, TargetHeader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from laurels.boards.board import Address, Board, Target, Touched
-    from laurels.boards.submission import Checked
     from laurels.journal.entry import Feed
     from laurels.moments import Moment
+    from laurels.scores.submission import Checked
     from laurels.valkey.client import Value
 # The keys of a call before its windows.
 BOARD_KEYS: Final = 2 + 2 * GENERATIONS

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from laurels.boards.deliver import Call, Courier
 from laurels.boards.keys import BoardRef
-from laurels.boards.message import fed_call
 from laurels.boards.ordering import whole
-from laurels.boards.submission import Submission, check
 from laurels.errors import InvalidInput, KeyTaken, LaurelsError, NotFound, OutcomeUnknown, Unavailable
 from laurels.journal.entry import Feed
 from laurels.logs import get_logger
 from laurels.moments import datetime_of
+from laurels.scores.payload import fed_call
+from laurels.scores.send import Call, Courier
+from laurels.scores.submission import Submission, check
 from laurels.valkey import functions
 
 if TYPE_CHECKING:
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
     from laurels.boards.board import Board
     from laurels.boards.catalog import Catalog
-    from laurels.boards.deliver import Outcome
-    from laurels.boards.rolling import Rolling
-    from laurels.boards.submission import Checked
     from laurels.clock import Clock
     from laurels.journal.entry import Part, Recorded
+    from laurels.scores.rolling import Rolling
+    from laurels.scores.send import Outcome
+    from laurels.scores.submission import Checked
     from laurels.valkey.client import Valkey
     from laurels.valkey.messages import Durability
 

@@ -26,10 +26,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 import msgspec
 
-from laurels.boards.deliver import Call, Courier, Outcome
-from laurels.boards.feeds import feeds_of, for_feed
-from laurels.boards.submission import BatchResult, Checked, Rejected, Submission, Submitted, check
 from laurels.errors import InvalidInput, KeyTaken, OutcomeUnknown, Unavailable
+from laurels.scores.feeds import feeds_of, for_feed
+from laurels.scores.send import Call, Courier, Outcome
+from laurels.scores.submission import BatchResult, Checked, Rejected, Submission, Submitted, check
 from laurels.valkey import functions
 
 if TYPE_CHECKING:
@@ -38,12 +38,12 @@ if TYPE_CHECKING:
     from laurels.boards.board import Board
     from laurels.boards.catalog import Catalog
     from laurels.boards.definition import Owner
-    from laurels.boards.deliver import LaidOut
-    from laurels.boards.feeds import Feeds
     from laurels.boards.keys import BoardRef
-    from laurels.boards.message import Parcel
-    from laurels.boards.rolling import Rolling
     from laurels.clock import Clock
+    from laurels.scores.feeds import Feeds
+    from laurels.scores.payload import Parcel
+    from laurels.scores.rolling import Rolling
+    from laurels.scores.send import LaidOut
     from laurels.valkey.client import Valkey
     from laurels.valkey.messages import Durability
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
 from laurels.boards.board import Address
 from laurels.boards.keys import WHOLE, BoardRef, parse_cut
 from laurels.boards.retention import WINDOWS_A_CALL, target_at
-from laurels.boards.submission import MetadataSet, check_id, check_member, check_metadata
 from laurels.errors import InvalidInput, NotFound, OutcomeUnknown
 from laurels.journal.entry import metadata_entry
+from laurels.scores.submission import MetadataSet, check_id, check_member, check_metadata
 from laurels.valkey import functions
 from laurels.valkey.functions import DefinitionChanged
 from laurels.valkey.messages import MetadataHeader

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from laurels.boards.answers import Page, Standing
+from laurels.scores.results import Page, Standing
 
 if TYPE_CHECKING:
-    from laurels.boards.answers import Entry
+    from laurels.scores.results import Entry
 
 Followed = Standing | msgspec.UnsetType | None
 """A member's standing; None while it has no entry; UNSET where none is followed."""

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from laurels.boards.keys import WHOLE
-from laurels.boards.message import Parcel, confirm_keys, lay_out
 from laurels.boards.ordering import Position
-from laurels.boards.shards import SpreadWindow
-from laurels.boards.submission import check
 from laurels.errors import InvalidInput, KeyTaken, OutcomeUnknown, Unavailable
+from laurels.scores.payload import Parcel, confirm_keys, lay_out
+from laurels.scores.shards import SpreadWindow
+from laurels.scores.submission import check
 from laurels.valkey import functions
 from laurels.valkey.functions import DefinitionChanged, MetadataKept
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from laurels.boards.board import Address, Board
     from laurels.boards.catalog import Catalog
     from laurels.boards.keys import BoardRef
-    from laurels.boards.message import Message
-    from laurels.boards.submission import Checked
     from laurels.clock import Clock
     from laurels.journal.entry import Feed
+    from laurels.scores.payload import Message
+    from laurels.scores.submission import Checked
     from laurels.valkey.client import Valkey
     from laurels.valkey.messages import Durability, Report
 

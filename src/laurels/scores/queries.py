@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar
 
 import msgspec
 
-from laurels.boards.answers import Among, Bucket, Distribution, Entry, Friend, Page, Percentile, Standing
 from laurels.boards.board import Address
-from laurels.boards.cursor import Cursor, Direction, read_cursor, write_cursor
 from laurels.boards.keys import parse_cut
 from laurels.boards.ordering import Position
-from laurels.boards.shards import SpreadWindow
-from laurels.boards.submission import check_member, member_text
 from laurels.errors import InvalidInput, NotFound, StaleCursor
+from laurels.scores.page_cursor import Cursor, Direction, read_cursor, write_cursor
+from laurels.scores.results import Among, Bucket, Distribution, Entry, Friend, Page, Percentile, Standing
+from laurels.scores.shards import SpreadWindow
+from laurels.scores.submission import check_member, member_text
 from laurels.valkey.functions import DefinitionChanged
 
 if TYPE_CHECKING:
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from laurels.boards.catalog import Catalog
     from laurels.boards.keys import BoardRef
     from laurels.boards.ordering import Score
-    from laurels.boards.rolling import Rolling
     from laurels.boards.windows import Slot
     from laurels.clock import Clock
     from laurels.moments import Moment
+    from laurels.scores.rolling import Rolling
     from laurels.valkey.client import Valkey
     from laurels.valkey.messages import PageReply
 

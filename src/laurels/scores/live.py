@@ -18,23 +18,23 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
-from laurels.boards.changes import Seen, change, is_of_one_moment, is_same_window
 from laurels.boards.keys import parse_cut
-from laurels.boards.ranks import Stretch, Where
-from laurels.boards.submission import check_member
 from laurels.errors import LaurelsError, NotFound, Unavailable
 from laurels.logs import get_logger
 from laurels.moments import SECOND, moment_of
+from laurels.scores.queries import Stretch, Where
+from laurels.scores.submission import check_member
+from laurels.scores.view_diff import Seen, change, is_of_one_moment, is_same_window
 
 if TYPE_CHECKING:
-    from laurels.boards.answers import Page, Standing
     from laurels.boards.board import Board
     from laurels.boards.catalog import Catalog
-    from laurels.boards.changes import Change, Snapshot
     from laurels.boards.keys import BoardRef
-    from laurels.boards.ranks import Reader
     from laurels.clock import Clock
     from laurels.moments import Moment
+    from laurels.scores.queries import Reader
+    from laurels.scores.results import Page, Standing
+    from laurels.scores.view_diff import Change, Snapshot
     from laurels.valkey.client import Valkey
 
 # How long after a look the next one waits, however much is written meanwhile.

@@ -1,0 +1,1 @@
+"""What happens when a score comes in, and how ranks are read."""
