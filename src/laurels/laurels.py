@@ -23,17 +23,17 @@ from laurels.boards.retention import Retention
 from laurels.boards.store import BoardStore
 from laurels.clock import system_clock
 from laurels.errors import InvalidInput, WindowGone
-from laurels.history import trail
+from laurels.history import member_history
+from laurels.history.archived_windows import Past
 from laurels.history.erase import Eraser
 from laurels.history.export import Transfer
-from laurels.history.keeping import Keeping
-from laurels.history.oversight import Oversight
-from laurels.history.past import Past
+from laurels.history.maintenance import Upkeep
+from laurels.history.operator_status import Oversight
 from laurels.history.recount import Recount
 from laurels.history.snapshots import Archivist
 from laurels.history.store.snapshots import SnapshotStore
 from laurels.history.store.window_journal import JournalOfWindows
-from laurels.history.upkeep import Upkeep
+from laurels.history.whole_boards import Keeping
 from laurels.jobs.agenda import AGENDA, LOOPS
 from laurels.jobs.overview import Overview
 from laurels.jobs.runner import Runner
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from laurels.boards.ordering import Score
     from laurels.boards.preview import Preview
     from laurels.clock import Clock
-    from laurels.history.answers import History, SnapshotList, SnapshotPage
+    from laurels.history.records import History, SnapshotList, SnapshotPage
     from laurels.jobs.overview import JobInfo
     from laurels.ratings.match import Matched
     from laurels.scores.live import Update
@@ -189,7 +189,7 @@ class Laurels(Keeping, SettingMetadata):
         self.once = Once(self.valkey, self._catalog)
         journal = JournalOfWindows(self.archive)
         self._past = Past(self._catalog, self.store, kept, Recount(journal), self.clock)
-        self._trail = trail.Trail(self.valkey, self._retention, self._rolling, self._past, journal)
+        self._trail = member_history.Trail(self.valkey, self._retention, self._rolling, self._past, journal)
         self._reader = Reader(self.valkey, self._catalog, self._rolling, self.clock, self._past)
         self.live = Live(self.valkey, self._catalog, self._reader, self.clock)
         upkeep = (self.store, kept, self._retention, self._rolling, self.clock)
@@ -408,7 +408,7 @@ class Laurels(Keeping, SettingMetadata):
 
     async def history(self, board: str, member: str, **asked: Unpack[Asked]) -> History:
         """A member's standings in windows that ended, newest first: live, from snapshots or the journal."""
-        return await self._trail.history(BoardRef.parse(board), member, trail.Asked(**asked))
+        return await self._trail.history(BoardRef.parse(board), member, member_history.Asked(**asked))
 
     async def snapshots(self, board: str, **asked: Unpack[Asked]) -> SnapshotList:
         """The board's archived tables, newest first."""

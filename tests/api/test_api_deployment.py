@@ -8,8 +8,8 @@ import pytest
 
 from laurels.activity import keys
 from laurels.boards.keys import BoardRef
-from laurels.history import oversight
-from laurels.history.oversight import CAMPUS_LETTERS, Oversight
+from laurels.history import operator_status
+from laurels.history.operator_status import CAMPUS_LETTERS, Oversight
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def always_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(oversight, "FRESH_SECONDS", 0.0)
+    monkeypatch.setattr(operator_status, "FRESH_SECONDS", 0.0)
 
 
 async def figures(client: AsyncClient, project: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -58,7 +58,7 @@ async def test_the_overview_counts_what_comes_in_and_what_is_archived(
 async def test_figures_are_the_same_for_a_moment(
     client: AsyncClient, laurels: Laurels, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(oversight, "FRESH_SECONDS", 3600.0)
+    monkeypatch.setattr(operator_status, "FRESH_SECONDS", 3600.0)
     own = Oversight(laurels.valkey, laurels.archive, laurels.drain.journals)
     assert await own.figures() is await own.figures()
 

@@ -148,5 +148,5 @@ async def test_a_check_that_fails_for_whatever_reason_is_no_error_of_readyz(
     async def fail(*_: object) -> None:
         raise redis.ResponseError("ERR of a kind that nobody foresaw")
 
-    monkeypatch.setattr("laurels.history.oversight.requirements.takes_writes", fail)
+    monkeypatch.setattr("laurels.history.operator_status.requirements.takes_writes", fail)
     assert problem_of(await troubled.get("/readyz"))["checks"]["writes"] == "failing"

@@ -8,17 +8,17 @@ import pytest
 
 from laurels.boards.keys import BoardRef
 from laurels.errors import Unavailable
-from laurels.history import oversight
+from laurels.history import operator_status
 from laurels.valkey.client import stream_entries
 
 if TYPE_CHECKING:
-    from laurels.history.oversight import DeadLetter, Oversight
+    from laurels.history.operator_status import DeadLetter, Oversight
     from laurels.laurels import Laurels
 
 
 @pytest.fixture
 def looking(alone: Laurels, monkeypatch: pytest.MonkeyPatch) -> Oversight:
-    monkeypatch.setattr(oversight, "FRESH_SECONDS", 0.0)
+    monkeypatch.setattr(operator_status, "FRESH_SECONDS", 0.0)
     return alone.oversight
 
 

@@ -14,7 +14,7 @@ from laurels.boards.board import Board
 from laurels.boards.definition import BoardDefinition, parse_definition
 from laurels.boards.keys import BoardRef
 from laurels.errors import InvalidInput, NotFound
-from laurels.history import trail
+from laurels.history import member_history
 from laurels.moments import datetime_of
 from laurels.scores.submission import Submission
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from laurels.arguments import InWindow
     from laurels.boards.windows import Slot
     from laurels.clock import FixedClock
-    from laurels.history.answers import PastStanding
+    from laurels.history.records import PastStanding
     from laurels.laurels import Laurels
     from laurels.scores.queries import Start
     from laurels.scores.results import Entry
@@ -340,7 +340,7 @@ class TestHistory:
     async def test_is_counted_in_parts_when_much_must_be_recounted(
         self, alone: Laurels, clock: FixedClock, monkeypatch: pytest.MonkeyPatch
     ):
-        monkeypatch.setattr(trail, "MOST_RECOUNTS", 2)
+        monkeypatch.setattr(member_history, "MOST_RECOUNTS", 2)
         board = f"past/board-{next(_numbers)}"
         await alone.define(board, {"windows": [{"period": "daily", "keep": 1}]})
         for _ in range(5):

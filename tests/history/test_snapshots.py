@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from laurels.boards.board import Board
     from laurels.boards.windows import Slot
     from laurels.clock import FixedClock
-    from laurels.history.answers import SnapshotInfo, SnapshotPage
+    from laurels.history.records import SnapshotInfo, SnapshotPage
     from laurels.history.store.snapshots import Row
     from laurels.laurels import Laurels
     from laurels.moments import Moment

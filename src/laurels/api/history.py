@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from laurels.api.answers import cached_answer
 from laurels.api.operation import Operations
 from laurels.api.parameters import HistoryParameters
-from laurels.history.answers import History
+from laurels.history.records import History
 
 if TYPE_CHECKING:
     from starlette.responses import Response

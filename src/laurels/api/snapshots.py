@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from laurels.api.answers import cached_answer
 from laurels.api.operation import Operations
 from laurels.api.parameters import SnapshotParameters, SnapshotsParameters
-from laurels.history.answers import SnapshotList, SnapshotPage
+from laurels.history.records import SnapshotList, SnapshotPage
 
 if TYPE_CHECKING:
     from starlette.responses import Response

@@ -18,7 +18,7 @@ import msgspec
 from laurels.boards.keys import BoardRef
 from laurels.boards.retention import WINDOWS_A_CALL, target_at
 from laurels.errors import NotFound
-from laurels.history.mentions import Mentions
+from laurels.history.name_matcher import Mentions
 from laurels.history.store.erase import EraseStore
 from laurels.journal.entry import erase_entry
 from laurels.journal.replay import goes_when_erased

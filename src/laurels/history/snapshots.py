@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from laurels.boards.board import Address
 from laurels.boards.keys import BoardRef, parse_cut
 from laurels.errors import InvalidInput, LaurelsError, NotFound
-from laurels.history.policy import has_come, is_wanted, pictured, policies
+from laurels.history.snapshot_policy import has_come, is_wanted, pictured, policies
 from laurels.history.store.snapshots import Frame, Identity, Order, Row
 from laurels.logs import get_logger
 from laurels.moments import datetime_of, moment_of
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from laurels.boards.store import BoardStore
     from laurels.boards.windows import Slot
     from laurels.clock import Clock
-    from laurels.history.policy import Policy
+    from laurels.history.snapshot_policy import Policy
     from laurels.history.store.snapshots import SnapshotStore
     from laurels.moments import Moment
     from laurels.scores.rolling import Rolling

@@ -14,8 +14,8 @@ from laurels.boards.board import Address
 from laurels.boards.keys import parse_cut
 from laurels.boards.ordering import Position, whole
 from laurels.errors import NotFound, WindowGone
-from laurels.history.answers import SnapshotInfo, SnapshotList, SnapshotPage
-from laurels.history.bookmark import read_bookmark, write_bookmark
+from laurels.history.list_cursor import read_bookmark, write_bookmark
+from laurels.history.records import SnapshotInfo, SnapshotList, SnapshotPage
 from laurels.history.recount import Ended
 from laurels.history.snapshots import order_of
 from laurels.moments import datetime_of, moment_of

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final, Literal
 from laurels.boards.board import Address
 from laurels.boards.keys import parse_cut
 from laurels.errors import InvalidInput, NotFound
-from laurels.history.answers import History, PastStanding
-from laurels.history.bookmark import read_bookmark, write_bookmark
-from laurels.history.past import score_of
+from laurels.history.archived_windows import score_of
+from laurels.history.list_cursor import read_bookmark, write_bookmark
+from laurels.history.records import History, PastStanding
 from laurels.history.recount import Ended
 from laurels.moments import moment_of
 from laurels.scores.queries import check_bound
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from laurels.boards.keys import BoardRef, Cut
     from laurels.boards.retention import Retention
     from laurels.boards.windows import Slot
-    from laurels.history.past import Past
+    from laurels.history.archived_windows import Past
     from laurels.history.store.window_journal import JournalOfWindows
     from laurels.moments import Moment
     from laurels.scores.rolling import Rolling
