@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 from msgspec import UNSET, UnsetType
 
 from laurels import embedded
+from laurels.access.revocations import Withdrawals
 from laurels.access.store.keys import KeyStore
 from laurels.access.store.secrets import SecretStore
 from laurels.activity.flow import Activity
@@ -57,7 +58,6 @@ from laurels.valkey import requirements
 from laurels.valkey.client import Valkey
 from laurels.valkey.durability import require, sync_always
 from laurels.valkey.messages import DURABILITIES
-from laurels.valkey.withdrawals import Withdrawals
 from laurels.wording import one_of
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, TypeAlias
 import httpx
 import pytest
 
+from laurels.access.credential_cache import FRESH_SECONDS
 from laurels.api.app import create_app
 from laurels.api.auth import Keyring
-from laurels.api.memory import FRESH_SECONDS
 from laurels.errors import Unavailable
 from laurels.laurels import Laurels
 

@@ -13,10 +13,10 @@ from uuid import UUID
 
 import pytest
 
+from laurels.access import sessions
 from laurels.access.store.keys import SCOPES, digest_of
 from laurels.access.store.secrets import NewSecret
 from laurels.activity.store.people import Campus, User
-from laurels.api import sessions
 from laurels.history.operator_status import CAMPUS_LETTERS
 
 from .player_tokens import token

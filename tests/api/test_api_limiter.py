@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from valkey_cluster import running_cluster
 
+from laurels.access.limits import Limiter, Rates, ValkeyStorage
 from laurels.access.store.secrets import NewSecret
 from laurels.api.app import create_app
-from laurels.api.limiter import Limiter, Rates, ValkeyStorage
 from laurels.laurels import Laurels
 from laurels.metrics import REGISTRY
 from laurels.valkey.client import Valkey

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from laurels.api.memory import FRESH_SECONDS, Memory
+from laurels.access.credential_cache import FRESH_SECONDS, Memory
+from laurels.access.revocations import Withdrawals
 from laurels.errors import Unavailable
 from laurels.laurels import Laurels
 from laurels.valkey.client import Valkey
-from laurels.valkey.withdrawals import Withdrawals
 
 from .player_tokens import bearer, token
 

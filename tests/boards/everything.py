@@ -17,11 +17,11 @@ from player_tokens import signed
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 
 from laurels import demo
+from laurels.access import sessions
 from laurels.access.store.keys import EVERY_PROJECT, digest_of
 from laurels.access.store.secrets import NewSecret
 from laurels.activity import keys as activity
 from laurels.activity.simulator import Plan
-from laurels.api import sessions
 from laurels.api.app import create_app
 from laurels.errors import KeyTaken
 from laurels.jobs.agenda import AGENDA

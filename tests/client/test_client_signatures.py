@@ -14,8 +14,8 @@ import httpx
 import pytest
 from build_pages import find_node
 
+from laurels.access.signing import Signed
 from laurels.client import AsyncClient, Client, Submission
-from laurels.signing import Signed
 
 if TYPE_CHECKING:
     from loopback_proxy import Proxy

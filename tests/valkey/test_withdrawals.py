@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from laurels.access.revocations import Withdrawals
 from laurels.valkey import client
 from laurels.valkey.client import Valkey
-from laurels.valkey.withdrawals import Withdrawals
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable

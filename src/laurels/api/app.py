@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.exceptions import ExceptionMiddleware
 
+from laurels.access.limits import Limiter
 from laurels.api import (
     boards,
     campus,
@@ -39,7 +40,6 @@ from laurels.api.dispatch import Dispatch
 from laurels.api.document import make_document
 from laurels.api.envelope import Envelope
 from laurels.api.express import Express
-from laurels.api.limiter import Limiter
 from laurels.api.questions import Questions
 from laurels.errors import LaurelsError
 from laurels.laurels import Laurels

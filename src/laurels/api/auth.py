@@ -13,24 +13,24 @@ from dataclasses import dataclass, replace
 from hmac import compare_digest
 from typing import TYPE_CHECKING, Final
 
+from laurels.access import players, sessions, signatures
+from laurels.access.credential_cache import Memory
+from laurels.access.signing import SIGNATURE
 from laurels.access.store.keys import EVERY_PROJECT, SCOPES, digest_of, name_of_key
 from laurels.access.store.secrets import name_of_secrets
-from laurels.api import players, sessions, signatures
 from laurels.api.body import BODY_BYTES
-from laurels.api.memory import Memory
 from laurels.api.parameters import check_name
 from laurels.errors import BadSignature, Forbidden, Unauthorized
-from laurels.signing import SIGNATURE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from starlette.requests import Request
 
+    from laurels.access.limits import Limiter
+    from laurels.access.players import Player
     from laurels.access.store.keys import Scope
     from laurels.access.store.secrets import ActiveSecret
-    from laurels.api.limiter import Limiter
-    from laurels.api.players import Player
     from laurels.laurels import Laurels
 
 

@@ -6,15 +6,16 @@ import msgspec
 from fastapi import APIRouter, Depends, Request, Response
 from pydantic import BaseModel
 
+from laurels.access import sessions
 from laurels.access.store.keys import SCOPES, Scope, digest_of
-from laurels.api import body, sessions
+from laurels.api import body
 from laurels.api.auth import Holder, holder_with, identify
 from laurels.api.document import own_name, problem_answers
 from laurels.api.parameters import NoParameters, query
 from laurels.errors import Forbidden, Unauthorized
 
 if TYPE_CHECKING:
-    from laurels.api.limiter import Limiter
+    from laurels.access.limits import Limiter
 
 # Nobody is known before the body is read, so little of it is.
 SIGN_IN_BYTES: Final = 4096

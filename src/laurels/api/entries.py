@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import msgspec
 from starlette.responses import Response
 
-from laurels.api import body, idempotency, signatures
+from laurels.access import signatures
+from laurels.api import body, idempotency
 from laurels.api.answers import answer, cached_answer
 from laurels.api.durability import DOCUMENTED, durability_of
 from laurels.api.idempotency import answer_once

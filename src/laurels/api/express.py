@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Receive, Scope, Send
 
+    from laurels.access.limits import Limiter
     from laurels.api.auth import Keyring
-    from laurels.api.limiter import Limiter
     from laurels.api.operation import Operation, ThinRoute
     from laurels.laurels import Laurels
 

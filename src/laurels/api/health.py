@@ -20,7 +20,7 @@ from laurels.logs import get_logger
 from laurels.postgres.migrate import current_revision, expected_revision
 
 if TYPE_CHECKING:
-    from laurels.api.limiter import Limiter
+    from laurels.access.limits import Limiter
     from laurels.laurels import Laurels
 
 # Longer than a healthy store ever takes, shorter than an orchestrator waits.

@@ -10,8 +10,9 @@ from fastapi import APIRouter, Depends, Path, Request, Response
 from msgspec import Meta, Struct
 from pydantic import BaseModel
 
+from laurels.access import signatures
 from laurels.access.store.keys import Scope
-from laurels.api import body, signatures
+from laurels.api import body
 from laurels.api.auth import Call, admit, identify
 from laurels.api.document import header_parameters, own_name, problem_answers, query_parameters
 from laurels.api.idempotency import Fingerprint, claim, key_of, replayed

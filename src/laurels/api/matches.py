@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from laurels.api import body, idempotency, signatures
+from laurels.access import signatures
+from laurels.api import body, idempotency
 from laurels.api.answers import answer
 from laurels.api.durability import DOCUMENTED, durability_of
 from laurels.api.idempotency import answer_once

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 
-from laurels.api import body, idempotency, signatures
+from laurels.access import signatures
+from laurels.access.players import decode_submission
+from laurels.api import body, idempotency
 from laurels.api.answers import answer
 from laurels.api.durability import DOCUMENTED, durability_of
 from laurels.api.idempotency import Fingerprint, answer_once, claim, key_of, replayed
 from laurels.api.operation import Body, Operations
-from laurels.api.players import decode_submission
 from laurels.api.problems import Malformed
 from laurels.errors import Forbidden, InvalidInput, LaurelsError, OutcomeUnknown, Unavailable
 from laurels.scores.submission import Rejected, Submission, Submitted

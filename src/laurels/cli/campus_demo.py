@@ -40,7 +40,7 @@ async def token(laurels: Laurels) -> str | None:
         if old.label == LABEL and old.revoked_at is None:
             await laurels.secrets.revoke(old.id, project=PROJECT)
     _, secret = await laurels.secrets.create(PROJECT, NewSecret("players", label=LABEL))
-    from laurels.api.players import signed  # noqa: PLC0415  # half a second that other commands do without
+    from laurels.access.players import signed  # noqa: PLC0415  # half a second that other commands do without
 
     claims = {
         "sub": person.id,

@@ -9,11 +9,11 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
+from laurels.access.signing import IDEMPOTENCY_KEY, Signed
 from laurels.client.errors import Unreachable, error_of
 from laurels.client.retries import Retries, Tries, asked_pause, is_passing
 from laurels.client.steps import Lost, Pause, Request, Send
 from laurels.errors import NotFound, OutcomeUnknown
-from laurels.signing import IDEMPOTENCY_KEY, Signed
 
 if TYPE_CHECKING:
     from laurels.client.steps import Flow, Reply

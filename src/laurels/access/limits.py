@@ -17,7 +17,7 @@ from limits.aio.storage.base import SlidingWindowCounterSupport
 from limits.aio.strategies import SlidingWindowCounterRateLimiter
 from limits.util import get_package_data
 
-from laurels.api.addresses import Addresses
+from laurels.access.addresses import Addresses
 from laurels.errors import RateLimited
 from laurels.logs import get_logger
 from laurels.metrics import count_refusal

@@ -16,7 +16,7 @@ from laurels.errors import Unavailable
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from laurels.valkey.withdrawals import Withdrawals
+    from laurels.access.revocations import Withdrawals
 
 # How long until an answer is looked up again, in seconds.
 FRESH_SECONDS: Final = 5.0

@@ -15,9 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from starlette.requests import Request
 
-from laurels.api import body
-from laurels.errors import BadSignature
-from laurels.signing import (
+from laurels.access.signing import (
     IDEMPOTENCY_KEY,
     IDEMPOTENCY_KEY_PATTERN,
     NONCE,
@@ -29,6 +27,8 @@ from laurels.signing import (
     VERSION,
     Signed,
 )
+from laurels.api import body
+from laurels.errors import BadSignature
 from laurels.valkey.names import NONCE as NONCE_KEY
 
 if TYPE_CHECKING:
