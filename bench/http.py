@@ -49,7 +49,7 @@ SERVERS = {
 APPS = {
     "bare": "bench.http_apps:bare",
     "plain": "bench.http_apps:plain",
-    "laurels": "laurels.api.app:app_from_settings",
+    "laurels": "laurels.http.app:app_from_settings",
 }
 
 

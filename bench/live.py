@@ -38,7 +38,7 @@ async def run(clients: int) -> bool:
             "LAURELS_BOOTSTRAP_KEY": KEY,
             "LAURELS_LOG_LEVEL": "warning",
         }
-        command = [sys.executable, "-m", "uvicorn", "--factory", "laurels.api.app:app_from_settings"]
+        command = [sys.executable, "-m", "uvicorn", "--factory", "laurels.http.app:app_from_settings"]
         command += ["--fd", str(listener.fileno()), "--no-access-log", "--log-level", "warning"]
         with subprocess.Popen(  # noqa: ASYNC220  # nothing else runs yet
             command, env=environment, pass_fds=[listener.fileno()]

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from build_pages import run_package
 
-from laurels.api.app import create_app
+from laurels.http.app import create_app
 from laurels.laurels import Laurels
 
 TYPES = Path(__file__).parent / "src" / "lib" / "api.d.ts"

@@ -15,8 +15,8 @@ import typer
 
 from examples.plot import Lines
 from examples.stage import perform, titled
-from laurels.api.app import create_app
 from laurels.cli.output import grouped
+from laurels.http.app import create_app
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

@@ -14,9 +14,10 @@ import structlog
 from structlog.testing import capture_logs
 
 from laurels.access.store.keys import EVERY_PROJECT, SCOPES
-from laurels.api import envelope, health, problems
-from laurels.api.app import create_app
 from laurels.clock import FixedClock
+from laurels.http import middleware, problems
+from laurels.http.app import create_app
+from laurels.http.routes import health
 from laurels.laurels import Laurels
 from laurels.logs import add_request
 from laurels.moments import moment_of
@@ -127,7 +128,7 @@ async def client_with(endpoints: Endpoints, admin_key: str) -> AsyncGenerator[Cl
 @pytest.fixture
 def logged(monkeypatch: pytest.MonkeyPatch) -> Generator[Logged]:
     """Every line that the app logs during the test."""
-    for module in (envelope, health, problems):
+    for module in (middleware, health, problems):
         # Afresh: a logger that was used before keeps to how logs were set up then.
         monkeypatch.setattr(module, "log", structlog.get_logger())
     access = logging.getLogger("laurels.access")

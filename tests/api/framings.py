@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from laurels.cli import heads
+from laurels.http.server import heads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,9 +6,9 @@ import httpx
 import pytest
 
 from laurels.access.credential_cache import FRESH_SECONDS
-from laurels.api.app import create_app
-from laurels.api.auth import Keyring
 from laurels.errors import Unavailable
+from laurels.http.app import create_app
+from laurels.http.authentication import Keyring
 from laurels.laurels import Laurels
 
 if TYPE_CHECKING:

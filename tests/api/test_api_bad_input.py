@@ -12,8 +12,8 @@ import pytest
 import uvicorn
 from bad_input import JSON, LINES, Case, groups_of_cases, submissions
 
-from laurels.api import body
-from laurels.cli.protocol import Protocol
+from laurels.http import body
+from laurels.http.server.fast_protocol import Protocol
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

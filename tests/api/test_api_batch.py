@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from laurels.api import body, scores
+from laurels.http import body
+from laurels.http.routes import scores
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

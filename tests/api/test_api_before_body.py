@@ -11,8 +11,8 @@ import pytest
 import uvicorn
 
 from laurels.access.store.secrets import NewSecret
-from laurels.api.console import SIGN_IN_BYTES
-from laurels.cli.protocol import Protocol
+from laurels.http.routes.console import SIGN_IN_BYTES
+from laurels.http.server.fast_protocol import Protocol
 
 from .player_tokens import token
 

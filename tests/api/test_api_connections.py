@@ -18,7 +18,7 @@ from cli_processes import serving as served
 from places import fast_place, folder_that_anybody_may_pass
 from ways import listening
 
-from laurels.cli import closing, connection, heads
+from laurels.http.server import closing, connection, heads
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
     from uvicorn.server import ServerState
 
-    from laurels.cli.connection import Connection
+    from laurels.http.server.connection import Connection
 
 QUESTION = b"GET /healthz HTTP/1.1\r\nHost: laurels\r\n\r\n"
 DEADLINE_SECONDS = 30

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laurels.api import body
-from laurels.api.problems import Malformed
-from laurels.api.scores import LONGEST_DETAIL, PAUSE_SUBMISSIONS
 from laurels.errors import InvalidInput
+from laurels.http import body
+from laurels.http.problems import Malformed
+from laurels.http.routes.scores import LONGEST_DETAIL, PAUSE_SUBMISSIONS
 
 if TYPE_CHECKING:
     from httpx import AsyncClient

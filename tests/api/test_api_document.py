@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from laurels.api.app import OPERATIONS
-from laurels.api.problems import EXPLANATIONS
 from laurels.boards.definition import parse_definition
+from laurels.http.app import OPERATIONS
+from laurels.http.problems import EXPLANATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import zstandard
 
-from laurels.api import body, encodings
-from laurels.api.problems import Malformed
+from laurels.http import body, content_encoding
+from laurels.http.problems import Malformed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -114,7 +114,7 @@ async def test_a_damaged_body_is_malformed_and_changes_nothing(
 async def test_a_batch_that_is_cut_short_says_how_many_counted(
     client: AsyncClient, board: str, coding: str, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("laurels.api.scores.CHUNK_SUBMISSIONS", 100)
+    monkeypatch.setattr("laurels.http.routes.scores.CHUNK_SUBMISSIONS", 100)
     sent = COMPRESS[coding](lines_of(20_000))
     answer = await client.post(
         f"{board}/scores/batch", content=sent[:-20], headers={**LINES, "Content-Encoding": coding}
@@ -149,12 +149,12 @@ async def test_a_bomb_is_refused_early(client: AsyncClient, board: str, coding: 
 
 @pytest.mark.parametrize("coding", COMPRESS)
 def test_a_decoder_gives_bounded_pieces_however_far_a_body_expands(coding: str):
-    decoder = encodings.decoder_for(coding)
+    decoder = content_encoding.decoder_for(coding)
     assert decoder is not None
     sizes = [len(piece) for piece in decoder.decode(COMPRESS[coding](bytes(2**26)))]
     assert sum(sizes) == 2**26
     assert decoder.is_complete
-    assert max(sizes) <= 2**22 + encodings.PIECE_BYTES
+    assert max(sizes) <= 2**22 + content_encoding.PIECE_BYTES
 
 
 @pytest.mark.parametrize("coding", COMPRESS)
@@ -173,16 +173,16 @@ async def test_a_body_within_its_limit_may_not_become_larger_than_it(
 def test_a_window_that_takes_too_much_memory_is_refused():
     parameters = zstandard.ZstdCompressionParameters(window_log=27)
     compressor = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
-    decoder = encodings.decoder_for("zstd")
+    decoder = content_encoding.decoder_for("zstd")
     assert decoder is not None
     with pytest.raises(Malformed, match="8 MiB"):
         list(decoder.decode(compressor.compress(b"x" * 100) + compressor.flush()))
 
 
 def test_gzip_gives_all_that_it_holds_back_for_a_full_piece():
-    content = zlib.compress(bytes(encodings.PIECE_BYTES * 3 + 1), wbits=31)
-    decoder = encodings.Gzip()
-    assert sum(map(len, decoder.decode(content))) == encodings.PIECE_BYTES * 3 + 1
+    content = zlib.compress(bytes(content_encoding.PIECE_BYTES * 3 + 1), wbits=31)
+    decoder = content_encoding.Gzip()
+    assert sum(map(len, decoder.decode(content))) == content_encoding.PIECE_BYTES * 3 + 1
     assert decoder.is_complete
 
 
@@ -211,7 +211,7 @@ def test_the_work_for_many_members_of_gzip_is_in_proportion_to_their_length(
     for count in (1000, 9000):
         Counting.handed = 0
         sent = member * count
-        assert b"".join(encodings.Gzip().decode(sent)) == content * count
+        assert b"".join(content_encoding.Gzip().decode(sent)) == content * count
         assert Counting.handed <= 40 * len(sent)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 import structlog
 
-from laurels.api.app import create_app
+from laurels.http.app import create_app
 from laurels.metrics import REGISTRY
 
 if TYPE_CHECKING:

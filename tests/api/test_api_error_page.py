@@ -14,8 +14,8 @@ import httpx
 import pytest
 import uvicorn
 
-from laurels.api.error_page import prefers_html
 from laurels.errors import Unavailable
+from laurels.http.error_page import prefers_html
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

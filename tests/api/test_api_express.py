@@ -13,10 +13,10 @@ from player_tokens import bearer, signed, token
 from ways import SCORE, Way, known, request_of, serving
 
 from laurels.access.store.secrets import NewSecret
-from laurels.api.app import create_app
-from laurels.api.envelope import CLIENT_LEFT
-from laurels.cli import protocol
-from laurels.cli.protocol import HEAD_BYTES, MOST_HEADS, Protocol
+from laurels.http.app import create_app
+from laurels.http.middleware import CLIENT_LEFT
+from laurels.http.server import fast_protocol
+from laurels.http.server.fast_protocol import HEAD_BYTES, MOST_HEADS, Protocol
 from laurels.laurels import Laurels
 
 if TYPE_CHECKING:
@@ -275,7 +275,7 @@ async def test_a_body_right_behind_its_head_is_taken_and_a_later_one_waited_for_
     held: float,
     taken: list[bool],
 ):
-    monkeypatch.setattr(protocol, "HOLD_SECONDS", held)
+    monkeypatch.setattr(fast_protocol, "HOLD_SECONDS", held)
     await known(way, board)
     first, second = (
         raw(board, admin_key, msgspec.json.encode({"member": member, "score": 1})) for member in "ab"
@@ -291,7 +291,7 @@ async def test_a_body_right_behind_its_head_is_taken_and_a_later_one_waited_for_
 async def test_whoever_leaves_behind_a_head_is_told_of_as_any_that_left(
     way: Way, talk: Talk, board: str, admin_key: str, logged: Logged, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(protocol, "HOLD_SECONDS", 60.0)
+    monkeypatch.setattr(fast_protocol, "HOLD_SECONDS", 60.0)
     await known(way, board)
     talk.writing.write(raw(board, admin_key, b"{}")[:-2])
     while way.read == 0:  # noqa: ASYNC110  # of another task, which has no event for it

@@ -7,8 +7,8 @@ import pytest
 from places import fast_place, folder_that_anybody_may_pass
 
 from laurels import embedded
-from laurels.api import health
-from laurels.api.app import create_app
+from laurels.http.app import create_app
+from laurels.http.routes import health
 from laurels.journal.streams import Backlog
 from laurels.laurels import Laurels
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from laurels.api import scores
-from laurels.api.app import create_app
 from laurels.boards.keys import BoardRef
 from laurels.errors import InFlight, OutcomeUnknown
+from laurels.http.app import create_app
+from laurels.http.routes import scores
 from laurels.laurels import Laurels
 from laurels.moments import SECOND
 from laurels.scores import idempotency

@@ -11,7 +11,7 @@ from boards.raw_valkey import RawValkey
 from httpx import ASGITransport, AsyncClient
 from sqlalchemy import select
 
-from laurels.api.app import create_app
+from laurels.http.app import create_app
 from laurels.laurels import Laurels
 from laurels.moments import moment_of
 from laurels.postgres.tables import boards as stored

@@ -20,7 +20,7 @@ import pytest
 import uvicorn
 
 from laurels.access.store.secrets import NewSecret
-from laurels.api import live
+from laurels.http.routes import live
 from laurels.scores import live as boards_live
 
 from .player_tokens import token
@@ -400,7 +400,7 @@ def test_a_server_with_open_streams_stops_at_once(endpoints: Endpoints):
     key = {"Authorization": "Bearer from-the-first-start"}
     board = "/v1/projects/api-stopping/boards/arcade"
     with socket.create_server(("127.0.0.1", 0), backlog=256) as listener:
-        command = [sys.executable, "-m", "uvicorn", "--factory", "laurels.api.app:app_from_settings"]
+        command = [sys.executable, "-m", "uvicorn", "--factory", "laurels.http.app:app_from_settings"]
         command += ["--fd", str(listener.fileno()), "--no-access-log", "--timeout-graceful-shutdown", "60"]
         with subprocess.Popen(
             command, env=environment, pass_fds=[listener.fileno()], stderr=subprocess.DEVNULL

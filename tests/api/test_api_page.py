@@ -8,8 +8,8 @@ import pytest
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 
-from laurels.api import page
-from laurels.api.envelope import Envelope
+from laurels.http.middleware import Envelope
+from laurels.http.routes import pages
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -20,7 +20,7 @@ SCRIPT = "render()"
 
 
 def browser(folder: Path) -> httpx.AsyncClient:
-    app = Starlette(routes=page.routes(folder), middleware=[Middleware(Envelope)])
+    app = Starlette(routes=pages.routes(folder), middleware=[Middleware(Envelope)])
     app.router.redirect_slashes = False
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://laurels.test")
 
@@ -162,4 +162,4 @@ async def test_nothing_else_is_served(built: httpx.AsyncClient, path: str):
 async def test_without_pages_there_are_links(tmp_path: Path):
     async with browser(tmp_path) as client:
         answer = await client.get("/")
-    assert answer.json() == page.LINKS
+    assert answer.json() == pages.LINKS

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from laurels.api.patience import Patience
+from laurels.http.deadline import Patience
 
 
 async def test_what_takes_too_long_is_ended():

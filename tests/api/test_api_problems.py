@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pytest
 
 from laurels import errors
-from laurels.api.problems import BY_KIND, EXPLANATIONS
 from laurels.errors import LaurelsError, OutcomeUnknown, StartupError, Unavailable
+from laurels.http.problems import BY_KIND, EXPLANATIONS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator

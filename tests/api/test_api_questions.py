@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from laurels.api.questions import Questions
 from laurels.errors import NotFound
+from laurels.http.coalesce import Questions
 
 if TYPE_CHECKING:
     from collections.abc import Callable

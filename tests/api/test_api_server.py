@@ -21,8 +21,8 @@ import zstandard
 from cli_processes import serving
 from places import fast_place, folder_that_anybody_may_pass
 
-from laurels.api import body
-from laurels.cli.protocol import Protocol
+from laurels.http import body
+from laurels.http.server.fast_protocol import Protocol
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
@@ -106,7 +106,7 @@ def test_workers_make_their_app_from_the_settings(endpoints: Endpoints):
         "LAURELS_LOG_FORMAT": "json",
     }
     with listening() as listener:
-        command = [sys.executable, "-m", "uvicorn", "--factory", "laurels.api.app:app_from_settings"]
+        command = [sys.executable, "-m", "uvicorn", "--factory", "laurels.http.app:app_from_settings"]
         with subprocess.Popen(
             [*command, "--fd", str(listener.fileno()), "--workers", "2", "--no-access-log"],
             env=environment,

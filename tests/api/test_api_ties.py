@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from laurels.api.app import create_app
+from laurels.http.app import create_app
 from laurels.laurels import Laurels
 from laurels.scores.submission import Submission, Submitted
 

@@ -11,7 +11,7 @@ import pytest
 import redis
 from valkey_servers import running_valkey, wait_until
 
-from laurels.api.app import create_app
+from laurels.http.app import create_app
 from laurels.laurels import Laurels
 
 if TYPE_CHECKING:

@@ -22,8 +22,8 @@ from laurels.access.store.keys import EVERY_PROJECT, digest_of
 from laurels.access.store.secrets import NewSecret
 from laurels.activity import keys as activity
 from laurels.activity.simulator import Plan
-from laurels.api.app import create_app
 from laurels.errors import KeyTaken
+from laurels.http.app import create_app
 from laurels.jobs.agenda import AGENDA
 from laurels.jobs.runner import Context
 from laurels.scores.submission import Submission

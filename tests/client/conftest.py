@@ -47,7 +47,7 @@ def served(endpoints: Endpoints) -> Generator[Served]:
         "LAURELS_BOOTSTRAP_KEY": KEY,
         "LAURELS_LOG_LEVEL": "error",
     }
-    command = [sys.executable, "-m", "uvicorn", "--factory", "laurels.api.app:app_from_settings"]
+    command = [sys.executable, "-m", "uvicorn", "--factory", "laurels.http.app:app_from_settings"]
     # The socket takes connections from here on; the server answers them once it is there.
     with socket.create_server(("127.0.0.1", 0)) as listener:
         host, port = listener.getsockname()

@@ -17,9 +17,9 @@ from sqlalchemy import NullPool, create_engine, text
 from examples.framedle import play as framedle
 from examples.stage import opened
 from laurels.access.store.keys import EVERY_PROJECT, SCOPES
-from laurels.api.app import create_app
 from laurels.cli.boards_file import read_boards
 from laurels.errors import Conflict, NotFound
+from laurels.http.app import create_app
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable

@@ -15,7 +15,7 @@ import pytest
 from examples.projects import play as projects
 from examples.stage import opened
 from laurels.access.store.keys import EVERY_PROJECT, SCOPES
-from laurels.api.app import create_app
+from laurels.http.app import create_app
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable

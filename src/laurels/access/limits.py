@@ -26,7 +26,7 @@ from laurels.valkey.names import LIMIT
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-    from laurels.api.auth import Holder
+    from laurels.http.authentication import Holder
     from laurels.laurels import Laurels
 
 # Longer than a healthy Valkey ever takes.

@@ -19,9 +19,9 @@ import jwt
 import msgspec
 from jwt.exceptions import InvalidJTIError, InvalidSubjectError
 
-from laurels.api import body
 from laurels.boards.declared import NAME_PATTERN
 from laurels.errors import Forbidden, InvalidInput, Unauthorized
+from laurels.http import body
 from laurels.scores.submission import Submission, check_member
 
 if TYPE_CHECKING:

@@ -27,8 +27,8 @@ from laurels.access.signing import (
     VERSION,
     Signed,
 )
-from laurels.api import body
 from laurels.errors import BadSignature
+from laurels.http import body
 from laurels.valkey.names import NONCE as NONCE_KEY
 
 if TYPE_CHECKING:

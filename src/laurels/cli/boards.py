@@ -10,13 +10,13 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from laurels.api.answers import Answer, with_exact_scores
 from laurels.boards.ordering import number_in
 from laurels.cli.numbers import parse_time
 from laurels.cli.options import BoardName, DataDir, Group, Json, Member, Period, Slot
 from laurels.cli.output import duration, grouped, printable, table
 from laurels.cli.session import Session
 from laurels.errors import InvalidInput, Unavailable
+from laurels.http.encoding import Answer, with_exact_scores
 from laurels.scores.results import Page, Standing
 from laurels.scores.submission import Submitted
 

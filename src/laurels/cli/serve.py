@@ -38,7 +38,7 @@ APP = "laurels.cli.serve:worker_app"
 UVICORN: dict[str, Any] = {
     "factory": True,
     "ws": "none",  # an offer to upgrade is ignored
-    "http": "laurels.cli.protocol:Protocol",  # httptools
+    "http": "laurels.http.server.fast_protocol:Protocol",  # httptools
     "log_config": None,
     "access_log": False,  # the API has its own
     "server_header": False,
@@ -120,7 +120,7 @@ def serve(  # noqa: PLR0913  # a parameter is an option
 
 def worker_app() -> "FastAPI":
     """The app, in each process that answers; what it needs is in the environment."""
-    from laurels.api.app import app_from_settings  # noqa: PLC0415  # half a second that other commands do without
+    from laurels.http.app import app_from_settings  # noqa: PLC0415  # half a second that other commands do without
 
     _set_up_logs(load_settings())
     _end_with_parent()

@@ -1,0 +1,152 @@
+"""The app: every route around one engine."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from fastapi.middleware.asyncexitstack import AsyncExitStackMiddleware
+from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
+from starlette.middleware.exceptions import ExceptionMiddleware
+
+from laurels.access.limits import Limiter
+from laurels.errors import LaurelsError
+from laurels.http import problems
+from laurels.http.authentication import Keyring
+from laurels.http.coalesce import Questions
+from laurels.http.dispatch import Dispatch
+from laurels.http.encoding import Tagged
+from laurels.http.fast_submit import Express
+from laurels.http.middleware import Envelope
+from laurels.http.openapi import make_document
+from laurels.http.routes import (
+    boards,
+    campus,
+    console,
+    credentials,
+    deployment,
+    entries,
+    health,
+    history,
+    jobs,
+    leaders,
+    live,
+    matches,
+    members,
+    pages,
+    preview,
+    scores,
+    snapshots,
+    windows,
+)
+from laurels.laurels import Laurels
+from laurels.logs import configure_logs
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Sequence
+    from contextlib import AbstractAsyncContextManager
+
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+OPERATIONS = (
+    *scores.operations.declared,
+    *matches.operations.declared,
+    *history.operations.declared,  # before one member's entry, whose path would take theirs
+    *entries.operations.declared,
+    *windows.operations.declared,
+    *snapshots.operations.declared,
+    *live.operations.declared,
+)
+# What a page of another origin may read of an answer, beside its body.
+EXPOSED = ("ETag", "X-Request-Id", "RateLimit", "RateLimit-Policy", "Retry-After", "Idempotency-Replayed")
+# For how long a browser need not ask again what is allowed.
+CORS_SECONDS = 7200
+
+
+class App(FastAPI):
+    """FastAPI, with our own way in: thin operations do not pass through its layers."""
+
+    entry: ASGIApp
+    express: Express
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            await self.entry(scope, receive, send)
+        else:
+            await super().__call__(scope, receive, send)
+
+    def enter_by(self, origins: Sequence[str]) -> None:
+        """From outside: the envelope; if pages of other origins may ask, CORS; then the operation."""
+        entry: ASGIApp = Dispatch(OPERATIONS, self, super().__call__)
+        if origins:
+            entry = CORSMiddleware(
+                # Inside, so that pages may read problems too.
+                ExceptionMiddleware(entry, handlers={LaurelsError: problems.handle}),
+                allow_origins=origins,
+                allow_methods=("GET", "PUT", "POST", "PATCH", "DELETE"),
+                allow_headers=("*",),
+                expose_headers=EXPOSED,
+                max_age=CORS_SECONDS,
+            )
+        self.entry = Envelope(entry)
+
+    def build_middleware_stack(self) -> ASGIApp:
+        """As FastAPI's own, but for its answer to what nobody foresaw: the envelope has ours."""
+        return ExceptionMiddleware(AsyncExitStackMiddleware(self.router), handlers=self.exception_handlers)
+
+    def openapi(self) -> dict[str, Any]:
+        if not self.openapi_schema:
+            self.openapi_schema = make_document(self.routes, OPERATIONS)
+        return self.openapi_schema
+
+
+def create_app(laurels: Laurels) -> FastAPI:
+    """The app around an engine that is open by the first request; whoever opened it closes it."""
+    return _app(laurels, None)
+
+
+def app_from_settings() -> FastAPI:
+    """The app around an engine of its own, open from startup to shutdown: what `uvicorn --factory` calls."""
+    laurels = Laurels()
+    configure_logs(laurels.settings)
+
+    @asynccontextmanager
+    async def opened(_: FastAPI) -> AsyncGenerator[None]:
+        async with laurels:
+            with live.ended_by_signals(laurels):
+                yield
+
+    return _app(laurels, opened)
+
+
+def _app(
+    laurels: Laurels, lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | None
+) -> FastAPI:
+    app = App(title="Laurels", lifespan=lifespan, openapi_url=None, redirect_slashes=False)
+    app.state.laurels = laurels
+    app.state.keyring = Keyring(laurels)
+    app.state.limiter = Limiter(laurels)
+    app.state.questions = Questions[Tagged]()
+    # One flat list: what is tried first stands first, and a 405 can say which methods there are.
+    app.router.routes += [
+        *(operation.route() for operation in OPERATIONS),
+        *boards.router.routes,
+        *preview.router.routes,
+        *credentials.router.routes,
+        *jobs.router.routes,
+        *deployment.router.routes,
+        *console.router.routes,
+        *members.router.routes,
+        *leaders.router.routes,
+        *campus.router.routes,
+        *health.router.routes,
+        *pages.routes(),
+    ]
+    for kind in (LaurelsError, HTTPException, RequestValidationError):
+        app.add_exception_handler(kind, problems.handle)
+    app.express = Express(scores.SUBMIT, laurels, app.state.keyring, app.state.limiter)
+    app.enter_by(laurels.settings.cors_origins)
+    return app

@@ -1,0 +1,262 @@
+"""Who asks, and what their key allows.
+
+A key belongs to one project, or to every one (`*`). Its scopes: `read` asks; `submit` submits scores;
+`admin` defines and drops boards, removes members, makes and revokes keys, and does what the other two do. A
+player has a token of its project: it may read, and submit for itself where a board takes that. Whoever is
+beyond their project is told so whether that project exists or not, so nobody learns of other tenants.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from hmac import compare_digest
+from typing import TYPE_CHECKING, Final
+
+from laurels.access import players, sessions, signatures
+from laurels.access.credential_cache import Memory
+from laurels.access.signing import SIGNATURE
+from laurels.access.store.keys import EVERY_PROJECT, SCOPES, digest_of, name_of_key
+from laurels.access.store.secrets import name_of_secrets
+from laurels.errors import BadSignature, Forbidden, Unauthorized
+from laurels.http.body import BODY_BYTES
+from laurels.http.parameters import check_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from starlette.requests import Request
+
+    from laurels.access.limits import Limiter
+    from laurels.access.players import Player
+    from laurels.access.store.keys import Scope
+    from laurels.access.store.secrets import ActiveSecret
+    from laurels.laurels import Laurels
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Whoever has a key, or a player's token."""
+
+    project: str
+    scopes: frozenset[Scope]
+    name: str = ""
+    """Which key it is, or which player: for limits."""
+    player: Player | None = None
+
+    def may_see(self, project: str) -> bool:
+        return self.project in (project, EVERY_PROJECT)
+
+    def check(self, project: str, scope: Scope, *, takes_players: bool = False) -> None:
+        if not self.may_see(project):
+            what = "token" if self.player else "key"
+            raise Forbidden(f"this {what} is for the project {self.project}, not for {project}")
+        if not (self.player and takes_players):
+            self.check_scope(scope)
+
+    def check_scope(self, scope: Scope) -> None:
+        if not {scope, "admin"} & self.scopes:
+            if self.player:
+                raise Forbidden(f"this needs a key with the scope {scope}; a player's token does not do")
+            has = ", ".join(each for each in SCOPES if each in self.scopes)
+            raise Forbidden(f"this needs a key with the scope {scope}; this one has {has}")
+
+
+BOOTSTRAPPER: Final = Holder(EVERY_PROJECT, frozenset(SCOPES), "bootstrap")
+
+
+class Keyring:
+    """The keys and secrets in force, as far as this process remembers them."""
+
+    def __init__(self, laurels: Laurels, now: Callable[[], float] = time.monotonic) -> None:
+        self._laurels = laurels
+        self._now = now
+        bootstrap = laurels.settings.bootstrap_key
+        self._bootstrap = digest_of(bootstrap.get_secret_value()) if bootstrap else b""
+        self._audience = laurels.settings.token_audience
+        self._memories: tuple[Memory[bytes, Holder], Memory[str, tuple[ActiveSecret, ...]]] | None = None
+
+    async def get(self, secret: str, check: Callable[[], None] = lambda: None) -> Holder:
+        """As `find`, but raises `Unauthorized` for nobody's."""
+        holder = await self.find(secret, check)
+        if holder is None:
+            raise Unauthorized("there is no such key, or it was revoked")
+        return holder
+
+    async def find(self, secret: str, check: Callable[[], None] = lambda: None) -> Holder | None:
+        """Who has this secret, a key's or a token; `check` is called before a store is asked about it.
+
+        A token that is not good raises `Unauthorized`, which says why.
+        """
+        digest = digest_of(secret)
+        if players.is_token(secret) and not compare_digest(digest, self._bootstrap):
+            return await self._find_player(secret, check)
+        return await self.find_by_digest(digest, check)
+
+    async def find_by_digest(self, digest: bytes, check: Callable[[], None] = lambda: None) -> Holder | None:
+        """Who has the key of this digest."""
+        if compare_digest(digest, self._bootstrap):
+            return BOOTSTRAPPER
+        keys, _ = self._remembered()
+        if known := keys.recall(digest):
+            return known
+
+        async def look_up() -> tuple[str, Holder] | None:
+            key = await self._laurels.keys.find_by_digest(digest)
+            return key and (name_of_key(key.id), Holder(key.project, key.scopes, str(key.id)))
+
+        if not keys.knows(digest):
+            check()
+        return await keys.find(digest, look_up)
+
+    def recall(self, digest: bytes) -> Holder | None:
+        """Who has the key of this digest, as far as that is remembered and holds: without a wait."""
+        if compare_digest(digest, self._bootstrap):
+            return BOOTSTRAPPER
+        return self._remembered()[0].recall(digest)
+
+    @property
+    def era(self) -> int:
+        """While it stays the same, nothing that was recalled has been withdrawn."""
+        return self._laurels.withdrawals.era
+
+    def recall_secrets(self, project: str) -> tuple[ActiveSecret, ...] | None:
+        """As `secrets`, as far as they are remembered and hold."""
+        return self._remembered()[1].recall(project)
+
+    async def secrets(self, project: str) -> tuple[ActiveSecret, ...]:
+        """Those of a project that are in force."""
+        _, secrets = self._remembered()
+        known = secrets.recall(project)
+        if known is not None:
+            return known
+
+        async def look_up() -> tuple[str, tuple[ActiveSecret, ...]]:
+            return name_of_secrets(project), await self._laurels.secrets.active(project)
+
+        return await secrets.find(project, look_up) or ()
+
+    async def _find_player(self, token: str, check: Callable[[], None]) -> Holder:
+        project = players.project_of(token)
+        _, secrets = self._remembered()
+        if not secrets.knows(project):
+            check()
+        player = players.verified(token, await self.secrets(project), self._audience, self._laurels.clock())
+        return Holder(project, frozenset({"read"}), player.member, player)
+
+    def _remembered(self) -> tuple[Memory[bytes, Holder], Memory[str, tuple[ActiveSecret, ...]]]:
+        """From the first request on, by when the engine is open."""
+        if self._memories is None:
+            withdrawals = self._laurels.withdrawals
+            self._memories = Memory(withdrawals, self._now), Memory(withdrawals, self._now)
+        return self._memories
+
+
+@dataclass(slots=True)
+class Call:
+    """A request that its key allows: by whom, to which engine, about which project and board."""
+
+    request: Request
+    laurels: Laurels
+    holder: Holder
+    project: str = ""
+    name: str = ""
+
+    @property
+    def board(self) -> str:
+        return f"{self.project}/{self.name}"
+
+
+async def identify(request: Request) -> Call:
+    """A request by a key that is in force, or a token that is good."""
+    return Call(request, request.app.state.laurels, await _holder_of(request))
+
+
+async def _holder_of(request: Request) -> Holder:
+    authorization = request.headers.get("authorization", "")
+    if not authorization and (session := sessions.named_in(request)):
+        holder = await _signed_in(request, session)
+    else:
+        scheme, _, secret = authorization.partition(" ")
+        if scheme.lower() != "bearer" or not secret.strip():
+            raise Unauthorized("send `Authorization: Bearer KEY`")
+        keyring: Keyring = request.app.state.keyring
+        holder = keyring.recall(digest_of(secret)) or await holder_with(request, secret.strip())
+    limiter: Limiter = request.app.state.limiter
+    if limiter.limits(holder):
+        await limiter.count(request, holder)
+    return holder
+
+
+async def holder_with(request: Request, secret: str) -> Holder:
+    """Who comes with this secret; one that is not good counts against the address that it came from."""
+    keyring: Keyring = request.app.state.keyring
+    limiter: Limiter = request.app.state.limiter
+    try:
+        return await keyring.get(secret, lambda: limiter.check_failures(request))
+    except Unauthorized:
+        await limiter.count_failure(request)
+        raise
+
+
+async def _signed_in(request: Request, session: str) -> Holder:
+    """Who signed in to the console, as long as their key is in force.
+
+    A session that is over counts against nobody: a page that was left open goes on asking.
+    """
+    sessions.check_origin(request)
+    keyring: Keyring = request.app.state.keyring
+    digest = await sessions.find(request.app.state.laurels, session)
+    holder = digest and await keyring.find_by_digest(digest)
+    if not holder:
+        await sessions.end(request.app.state.laurels, session)
+        raise Unauthorized("the session is over, or its key was revoked: sign in again")
+    return holder
+
+
+async def admit(
+    request: Request, scope: Scope, *, takes_players: bool = False, most_bytes: int = BODY_BYTES
+) -> Call:
+    """A request about the project, and the board, in its path, by a key that allows it.
+
+    What submits is verified if it is signed, or must be: `most_bytes` of its body. An operation that takes
+    players submits for `holder.player`, where there is one, and for nobody else.
+    """
+    holder = await _holder_of(request)
+    asked: dict[str, str] = request.path_params
+    project, board = asked["project"], asked.get("board")
+    holder.check(project, scope, takes_players=takes_players)
+    check_name("project", project)
+    if board is not None:
+        check_name("board", board)
+    call = Call(request, request.app.state.laurels, holder, project, board or "")
+    if scope != "submit":
+        return call
+    if holder.player:
+        call = await _as_the_board_takes_it(call, holder.player)
+    return await _as_signed(call, most_bytes)
+
+
+async def _as_the_board_takes_it(call: Call, player: Player) -> Call:
+    """The player with those of its groups that the board knows; `Forbidden` where players do not submit."""
+    definition = await call.laurels.definition_in_force(call.board)
+    if not definition.player_writes:
+        raise Forbidden(f"players do not submit to {call.board}: it is not defined with player_writes")
+    groups = {name: value for name, value in player.groups.items() if name in definition.dimensions}
+    return replace(call, holder=replace(call.holder, player=replace(player, groups=groups)))
+
+
+async def _as_signed(call: Call, most_bytes: int) -> Call:
+    keyring: Keyring = call.request.app.state.keyring
+    secrets = keyring.recall_secrets(call.project)
+    if secrets is None:
+        secrets = await keyring.secrets(call.project)
+    if not secrets and SIGNATURE not in call.request.headers:
+        return call
+    try:
+        request = await signatures.verified(call.request, call.laurels, call.project, secrets, most_bytes)
+    except BadSignature:
+        limiter: Limiter = call.request.app.state.limiter
+        await limiter.count_failure(call.request)
+        raise
+    return replace(call, request=request)

@@ -1,0 +1,71 @@
+"""The short way to thin operations: found and run without the layers that the other routes pass through.
+
+FastAPI knows their routes too, for the document and for what it says of a wrong method; whatever is not found
+here goes on to it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from starlette.convertors import Convertor
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+    from laurels.http.operation import Operation, ThinRoute
+
+# What is the same in the paths of all of them; then what tells them apart.
+_SHAPE: Final = re.compile(r"(/v1/projects/[^/]+/boards/[^/]+)(/.*)", re.DOTALL)
+
+# Paths that are found without looking: those of boards, of a service with very many.
+MOST_REMEMBERED: Final = 10_000
+LONGEST_REMEMBERED: Final = 200
+
+_Found = tuple["Operation", "ThinRoute", dict[str, str]]
+
+
+class Dispatch:
+    def __init__(self, operations: Iterable[Operation], app: ASGIApp, rest: ASGIApp) -> None:
+        """`app`: what the operations are told that they belong to; `rest`: what takes everything else."""
+        self._app = app
+        self._rest = rest
+        self._fixed: dict[tuple[str, str], tuple[Operation, ThinRoute]] = {}
+        self._others: list[tuple[Operation, ThinRoute]] = []
+        self._found: dict[tuple[str, str], _Found] = {}
+        for operation in operations:
+            found = operation, operation.route()
+            if "{" in operation.path:
+                self._others.append(found)
+            else:
+                self._fixed[operation.method, operation.path] = found
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        asked = scope["method"], scope["path"]
+        found = self._found.get(asked) or self._find(*asked)
+        if found is None:
+            await self._rest(scope, receive, send)
+            return
+        operation, route, parameters = found
+        if len(asked[1]) <= LONGEST_REMEMBERED:
+            if len(self._found) >= MOST_REMEMBERED:
+                self._found.clear()
+            self._found[asked] = found
+        scope["app"], scope["route"], scope["path_params"] = self._app, route, parameters.copy()
+        await operation(scope, receive, send)
+
+    def _find(self, method: str, path: str) -> _Found | None:
+        shape = _SHAPE.fullmatch(path)
+        if shape is None:
+            return None
+        fixed = self._fixed.get((method, shape[2]))
+        for operation, route in (fixed,) if fixed else self._others:
+            if operation.method == method and (found := route.path_regex.fullmatch(path)):
+                return operation, route, _converted(found.groupdict(), route.param_convertors)
+        return None
+
+
+def _converted(found: dict[str, str], convertors: Mapping[str, Convertor[str]]) -> dict[str, str]:
+    return {name: convertors[name].convert(value) for name, value in found.items()}

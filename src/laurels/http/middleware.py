@@ -1,0 +1,152 @@
+"""What surrounds every answer: a request id, the headers that keep browsers safe, a log line, metrics.
+
+An ASGI middleware around everything else. What escapes the handlers of errors ends here, as a problem too.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from itertools import count
+from secrets import token_hex
+from typing import TYPE_CHECKING, Final
+
+from starlette.requests import ClientDisconnect
+
+from laurels.http.parameters import path_as_sent
+from laurels.http.problems import answer_to
+from laurels.logs import REQUEST, get_logger
+from laurels.metrics import answered_alike
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from laurels.errors import LaurelsError
+
+REQUEST_ID: Final = re.compile(rb"[!-~]{1,128}")
+# Of an answer that nobody was there to receive; nginx's number.
+CLIENT_LEFT: Final = 499
+UNMATCHED: Final = "unmatched"
+# Asked every few seconds by machines.
+QUIET: Final = frozenset({"/healthz", "/readyz", "/metrics"})
+
+# Unless the answer has its own. As ASGI has them: in small letters, in bytes.
+HEADERS: Final = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"cache-control", b"no-store"),
+)
+
+# Unlike those of any other process, and cheaper than chance for each request.
+_PROCESS: Final = token_hex(10)
+_numbers = count(1)
+
+log = get_logger("laurels.access")
+_access = logging.getLogger("laurels.access")
+
+
+class Envelope:
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request_id = given_request_id(scope["headers"]) or made_request_id()
+        method: str = scope["method"]
+        scope = {
+            **scope,
+            "path": path_as_sent(scope),
+            # HEAD is answered like GET; the server leaves the body out.
+            "method": "GET" if method == "HEAD" else method,
+            "state": {**scope.get("state", {}), "request_id": request_id, "is_head": method == "HEAD"},
+        }
+        started = time.perf_counter()
+        status = 0
+
+        async def send_enveloped(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = _headers(message, request_id, scope["state"].get("rate_limit"))
+            await send(message)
+
+        about = REQUEST.set(request_id)
+        try:
+            await self.app(scope, receive, send_enveloped)
+        except ClientDisconnect:
+            status = status or CLIENT_LEFT
+        except Exception as error:
+            if status:  # too late for another answer; the server cuts the connection
+                raise
+            await answer_to(scope, error)(scope, receive, send_enveloped)
+        finally:
+            record(scope, method, status or 500, time.perf_counter() - started)
+            REQUEST.reset(about)
+
+
+def _headers(
+    message: Message, request_id: str, rate_limit: dict[str, str] | None
+) -> list[tuple[bytes, bytes]]:
+    headers = list(message.get("headers", ()))
+    names = {name for name, _ in headers}
+    headers += [header for header in HEADERS if header[0] not in names]
+    headers.append((b"x-request-id", request_id.encode("latin-1")))
+    for name, value in (rate_limit or {}).items():
+        headers.append((name.lower().encode("latin-1"), value.encode("latin-1")))
+    return headers
+
+
+def given_request_id(headers: Iterable[tuple[bytes, bytes]]) -> str:
+    """The client's own, if it is fit to be repeated and logged; else ""."""
+    for name, value in headers:
+        if name == b"x-request-id" and REQUEST_ID.fullmatch(value):
+            return value.decode("ascii")
+    return ""
+
+
+def made_request_id() -> str:
+    return f"{_PROCESS}{next(_numbers):012x}"
+
+
+def record(scope: Scope, method: str, status: int, seconds: float) -> None:
+    route = getattr(scope.get("route"), "path_format", UNMATCHED)
+    answered_alike(method, route, status).add(seconds)
+    if is_logged(route):
+        log_answer(scope, route, method, status, seconds)
+
+
+def record_unrouted(error: LaurelsError, client: str, request_id: str) -> None:
+    """Of what no request could be made of."""
+    answered_alike("", UNMATCHED, error.status).add(0.0)
+    log.info(
+        "refused",
+        kind=error.kind,
+        detail=error.detail,
+        status=error.status,
+        client=client,
+        request_id=request_id,
+    )
+
+
+def is_logged(route: str) -> bool:
+    return _access.isEnabledFor(_level(route))
+
+
+def _level(route: str) -> int:
+    return logging.DEBUG if route in QUIET else logging.INFO
+
+
+def log_answer(scope: Scope, route: str, method: str, status: int, seconds: float) -> None:
+    log.log(
+        _level(route),
+        "request",
+        method=method,
+        path=scope["path"],
+        route=route,
+        status=status,
+        milliseconds=round(seconds * 1000, 3),
+        client=(scope.get("client") or ("",))[0],
+    )

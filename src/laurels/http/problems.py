@@ -1,0 +1,323 @@
+"""Every error as one kind of answer: RFC 9457 `application/problem+json`, or a page for people in a browser.
+
+A problem's `type` is `/problems/<kind>`, where the server explains it. What an error says of the inside of a
+deployment (addresses, stack traces) goes to the log, under the request's id, and not to the caller.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+
+import msgspec
+from fastapi.exceptions import RequestValidationError
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.routing import Match, Route
+
+from laurels.errors import (
+    BadSignature,
+    Conflict,
+    Drop,
+    DropNotAllowed,
+    FieldError,
+    Forbidden,
+    InFlight,
+    InvalidInput,
+    KeyReused,
+    KeyTaken,
+    LaurelsError,
+    NotFound,
+    OutcomeUnknown,
+    RateLimited,
+    StaleCursor,
+    Unauthorized,
+    Unavailable,
+)
+from laurels.http.error_page import error_page, prefers_html
+from laurels.logs import get_logger
+from laurels.wording import of_pydantic
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from starlette.requests import Request
+    from starlette.types import Scope
+
+MEDIA_TYPE: Final = "application/problem+json"
+RETRY_SECONDS: Final = 1
+
+log = get_logger("laurels.api")
+
+
+class Malformed(LaurelsError):
+    status = 400
+    kind = "malformed"
+    title = "The body cannot be read"
+
+
+class MalformedRequest(Malformed):
+    """Not HTTP, or not as RFC 9112 has it."""
+
+    title = "The request cannot be read"
+
+
+class MethodNotAllowed(LaurelsError):
+    status = 405
+    kind = "method-not-allowed"
+    title = "There is no such method here"
+
+    def __init__(self, detail: str, allowed: Sequence[str]) -> None:
+        super().__init__(detail)
+        self.allowed = allowed
+
+
+class Stalled(LaurelsError):
+    status = 408
+    kind = "stalled"
+    title = "The request did not arrive in time"
+
+
+class TooLarge(LaurelsError):
+    status = 413
+    kind = "too-large"
+    title = "The body is too large"
+
+
+class TargetTooLong(LaurelsError):
+    status = 414
+    kind = "target-too-long"
+    title = "The target is too long"
+
+
+class HeadersTooLarge(LaurelsError):
+    status = 431
+    kind = "headers-too-large"
+    title = "The headers are too large"
+
+
+class NotImplementedHere(LaurelsError):
+    status = 501
+    kind = "not-implemented"
+    title = "The server does not do this"
+
+
+class VersionNotSupported(LaurelsError):
+    status = 505
+    kind = "http-version"
+    title = "This version of HTTP is not spoken here"
+
+
+class Overloaded(LaurelsError):
+    status = 503
+    kind = "overloaded"
+    title = "The server has too many connections"
+
+
+class UnsupportedMediaType(LaurelsError):
+    status = 415
+    kind = "unsupported-media-type"
+    title = "The body's media type is not understood"
+
+
+class UnsupportedEncoding(UnsupportedMediaType):
+    kind = "unsupported-encoding"
+    title = "The body's encoding is not understood"
+
+    def __init__(self, detail: str, accepted: Sequence[str]) -> None:
+        super().__init__(detail)
+        self.accepted = accepted
+
+
+class Internal(LaurelsError):
+    """Whatever nobody foresaw."""
+
+
+class NotReady(Unavailable):
+    """A check of `/readyz` failed."""
+
+    title: ClassVar[str] = "Not ready"
+
+    def __init__(self, detail: str, checks: dict[str, str]) -> None:
+        super().__init__(detail)
+        self.checks = checks
+
+
+EXPLANATIONS: Final[dict[type[LaurelsError], str]] = {
+    Malformed: "The body is not what its media type and encoding say: not JSON, not UTF-8, nested too "
+    "deeply, damaged, or cut short. Or the request is not HTTP/1.1 (RFC 9112), and the connection closes.",
+    Unauthorized: "Send `Authorization: Bearer KEY` with a key that is in force.",
+    BadSignature: "A signature is missing where one is required, or is not good; `detail` says how to sign. "
+    "Sign every request anew, a repeated one too.",
+    Forbidden: "The key is in force, but for another project, or without the scope that this needs.",
+    NotFound: "There is no such route, board, window or member; or what was asked for is no longer kept.",
+    MethodNotAllowed: "The route exists, but not with this method; `Allow` lists those that it has.",
+    Stalled: "Request line and headers took longer than 10 seconds, or the next piece of the body longer "
+    "than 30. Send the request again.",
+    Conflict: "The change contradicts what the board already holds; `detail` says what to do instead.",
+    DropNotAllowed: "The change would drop entries or snapshots; `drops` says how many, of which windows. "
+    "To allow it, name these windows: `?allow_drop=weekly,monthly`. `?allow_drop=all` drops a whole board.",
+    InFlight: "A request with this `Idempotency-Key` is under way. Try again after `Retry-After` seconds.",
+    KeyTaken: "The board names its keys in Valkey itself, and another program uses one of them. The log has "
+    "the key.",
+    TooLarge: "A body has at most 1 MiB; a batch at most 64 MiB: as it is sent, and once it is decompressed.",
+    TargetTooLong: "Path and query together have at most 48 KiB. Ask for less at once.",
+    UnsupportedMediaType: "Send `Content-Type: application/json`, in UTF-8; a batch may be "
+    "`application/x-ndjson`.",
+    UnsupportedEncoding: "Send the body as it is, or with `Content-Encoding: gzip` or `zstd`.",
+    InvalidInput: "A value is wrong; `errors` names each field, and why.",
+    KeyReused: "An `Idempotency-Key` stands for one request: same method, path, query and body. Choose "
+    "another.",
+    StaleCursor: "The cursor belongs to another board, window or definition: begin again without it.",
+    RateLimited: "Go on after `Retry-After` seconds; `RateLimit-Policy` says how much is allowed.",
+    HeadersTooLarge: "Request line and headers together have at most 64 KiB, and at most 100 headers; "
+    "extensions and trailers of a chunked body at most 16 KiB.",
+    Internal: "An error on our side. The log has it under the answer's `request_id`.",
+    NotImplementedHere: "The server does not know the method or the `Transfer-Encoding`; `detail` says what "
+    "to send.",
+    Unavailable: "A store does not answer; nothing was changed. Try again after `Retry-After` seconds.",
+    OutcomeUnknown: "A store stopped answering mid-call, so the change may or may not have been made. "
+    "Repeat it with the same id: it counts once.",
+    Overloaded: "The process has as many connections as `max_connections` allows; nothing was read. Try "
+    "again after `Retry-After` seconds.",
+    VersionNotSupported: "Send the request as HTTP/1.1.",
+}
+BY_KIND: Final = {kind.kind: kind for kind in EXPLANATIONS}
+
+
+class Problem(msgspec.Struct, omit_defaults=True):
+    """What went wrong (RFC 9457). `type` is where it is explained, `instance` the path that was asked.
+
+    `retry_with`: where the outcome is unknown, the id under which the submission can safely be sent again.
+    `accepted`: how many submissions of a batch counted before it broke off. `drops`: what the change would
+    take away of each window.
+    """
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    instance: str
+    request_id: str
+    errors: tuple[FieldError, ...] = ()
+    retry_with: str | None = None
+    accepted: int | None = None
+    checks: dict[str, str] | None = None
+    drops: tuple[Drop, ...] = ()
+
+
+def type_of(problem: LaurelsError | type[LaurelsError]) -> str:
+    return f"/problems/{problem.kind}"
+
+
+async def handle(request: Request, error: Exception) -> Response:
+    """The one handler, for every exception that there is."""
+    return answer_to(request.scope, error)
+
+
+def answer_to(scope: Scope, error: Exception) -> Response:
+    problem = known(scope, error)
+    _record(problem, error)
+    content = _content(scope, problem)
+    headers = {**_headers(problem), "Vary": "Accept"}
+    if prefers_html(",".join(Headers(scope=scope).getlist("accept"))):
+        return error_page(content, headers)
+    return Response(msgspec.json.encode(content), problem.status, headers=headers, media_type=MEDIA_TYPE)
+
+
+def unrouted(error: LaurelsError, request_id: str) -> tuple[dict[str, str], bytes]:
+    """Headers and body of the answer to what no request can be made of: there is no path, so no instance."""
+    problem = Problem(
+        type=type_of(error),
+        title=error.title,
+        status=error.status,
+        detail=error.detail,
+        instance="",
+        request_id=request_id,
+    )
+    return {"Content-Type": MEDIA_TYPE, **_headers(error)}, msgspec.json.encode(problem)
+
+
+def encode_problem(scope: Scope, error: LaurelsError) -> bytes:
+    """The JSON of a problem that another kind of answer carries."""
+    _record(error, error)
+    return msgspec.json.encode(_content(scope, error))
+
+
+def _content(scope: Scope, problem: LaurelsError) -> Problem:
+    return Problem(
+        type=type_of(problem),
+        title=problem.title,
+        status=problem.status,
+        detail=_told(problem),
+        instance=scope["path"],
+        request_id=scope["state"]["request_id"],
+        errors=problem.fields if isinstance(problem, InvalidInput) else (),
+        retry_with=problem.retry_with if isinstance(problem, OutcomeUnknown) else None,
+        accepted=scope["state"].get("accepted"),
+        checks=problem.checks if isinstance(problem, NotReady) else None,
+        drops=problem.drops if isinstance(problem, DropNotAllowed) else (),
+    )
+
+
+def known(scope: Scope, error: Exception) -> LaurelsError:
+    """The error in our words, whoever raised it."""
+    if isinstance(error, LaurelsError):
+        return error
+    if isinstance(error, RequestValidationError):
+        fields = [_field_of(each) for each in cast("Sequence[dict[str, Any]]", error.errors())]
+        return InvalidInput("; ".join(f"{each.field}: {each.detail}" for each in fields), *fields)
+    if not isinstance(error, HTTPException):
+        return Internal("something went wrong on our side")
+    asked = f"{scope['method']} {scope['path']}"
+    if error.status_code == 404:
+        return NotFound(f"there is no {asked}")
+    if error.status_code == 405:
+        allowed = _allowed(scope)
+        return MethodNotAllowed(f"there is no {asked}; it has {', '.join(allowed)}", allowed)
+    return Malformed(error.detail) if error.status_code < 500 else Internal(error.detail)
+
+
+def _field_of(found: dict[str, Any]) -> FieldError:
+    # FastAPI's places begin with where a value came from: path, query, header or body.
+    steps = [str(step) for step in found["loc"][1:]]
+    return FieldError(".".join(steps) or "body", of_pydantic(found))
+
+
+def _told(problem: LaurelsError) -> str:
+    if not isinstance(problem, Unavailable) or isinstance(problem, NotReady):
+        return problem.detail
+    explained = EXPLANATIONS[BY_KIND[problem.kind]]
+    return f"{explained} {problem.advice}." if problem.advice else explained
+
+
+def _headers(problem: LaurelsError) -> dict[str, str]:
+    match problem:
+        case MethodNotAllowed():
+            return {"Allow": ", ".join(problem.allowed)}
+        case UnsupportedEncoding():
+            return {"Accept-Encoding": ", ".join(problem.accepted)}
+        case Stalled():
+            return {"Connection": "close"}
+        case RateLimited():
+            return {"Retry-After": str(problem.retry_after)}
+        case Unavailable() | InFlight() | Overloaded():
+            return {"Retry-After": str(RETRY_SECONDS)}
+        case _:
+            return {"WWW-Authenticate": 'Bearer realm="laurels"'} if problem.status == 401 else {}
+
+
+def _allowed(scope: Scope) -> list[str]:
+    """The methods of every route at this path."""
+    methods: set[str] = set()
+    for route in scope["app"].routes:
+        if isinstance(route, Route) and route.matches(scope)[0] is not Match.NONE:
+            methods |= route.methods or set()
+    return sorted(methods | {"HEAD"} if "GET" in methods else methods)
+
+
+def _record(problem: LaurelsError, error: Exception) -> None:
+    if isinstance(problem, Unavailable):
+        log.warning("not answered", kind=problem.kind, detail=problem.detail)
+    elif problem.status >= 500:
+        log.error("failed", exc_info=error)

@@ -1,0 +1,199 @@
+"""How the process is: for load balancers, orchestrators and Prometheus. Open to all, so no secrets here."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import PlainTextResponse
+from pydantic import BaseModel
+
+from laurels import metrics
+from laurels.access.store.keys import EVERY_PROJECT
+from laurels.activity.store.totals import BADGES, BOUNDS, COMPUTE, SNAPSHOTS
+from laurels.errors import LaurelsError, Unavailable
+from laurels.http.authentication import identify
+from laurels.http.openapi import own_name, problem_answers
+from laurels.http.problems import NotReady
+from laurels.logs import get_logger
+from laurels.postgres.migrate import current_revision, expected_revision
+
+if TYPE_CHECKING:
+    from laurels.access.limits import Limiter
+    from laurels.laurels import Laurels
+
+# Longer than a healthy store ever takes, shorter than an orchestrator waits.
+CHECK_SECONDS: Final = 2.0
+
+State = Literal["ok", "outdated", "unreachable", "refusing", "failing"]
+
+router = APIRouter(tags=["health"], generate_unique_id_function=own_name)
+log = get_logger("laurels.api")
+
+
+class Health(BaseModel):
+    status: Literal["ok"] = "ok"
+
+
+class Readiness(BaseModel):
+    status: Literal["ready"] = "ready"
+    checks: dict[str, State]
+    warnings: list[str]
+    """What does not keep the process from answering, but somebody should look at."""
+
+
+def _shown(example: object, media_type: str = "application/json") -> dict[int | str, dict[str, Any]]:
+    return {200: {"content": {media_type: {"example": example}}}}
+
+
+CHECKS: Final = ("valkey", "functions", "writes", "postgres", "migrations")
+_READY = {"status": "ready", "checks": dict.fromkeys(CHECKS, "ok")}
+
+
+@router.get("/healthz", summary="Whether the process lives", responses=_shown({"status": "ok"}))
+async def read_health() -> Health:
+    return Health()
+
+
+@router.get(
+    "/readyz",
+    summary="Whether the process can answer",
+    responses=_shown({**_READY, "warnings": []}) | problem_answers(503),
+)
+async def read_readiness(request: Request) -> Readiness:
+    """Both stores answer and take writes; Valkey has this version's functions, PostgreSQL its tables.
+
+    `warnings` tells when the archive of submissions falls behind, and when Valkey is out of memory: this
+    process stays ready then, since memory is freed through it.
+    """
+    laurels: Laurels = request.app.state.laurels
+
+    async def has_valkey() -> bool:
+        await laurels.valkey.command("PING")
+        return True
+
+    async def has_functions() -> bool:
+        await laurels.valkey.load_missing_functions()
+        return await laurels.valkey.functions_are_current()
+
+    async def takes_writes() -> bool:
+        await laurels.valkey.load_missing_functions()
+        if not await laurels.oversight.takes_writes():
+            warnings.append("Valkey is out of memory: raise its maxmemory or keep less")
+        return True
+
+    async def has_postgres() -> bool:
+        await laurels.archive.require_writes()
+        return True
+
+    async def has_tables() -> bool:
+        return await current_revision(laurels.archive) == expected_revision()
+
+    warnings: list[str] = []
+    checks: dict[str, Callable[[], Awaitable[bool]]] = {
+        "valkey": has_valkey,
+        "functions": has_functions,
+        "writes": takes_writes,
+        "postgres": has_postgres,
+        "migrations": has_tables,
+    }
+    judged = await asyncio.gather(*(_judged(name, check) for name, check in checks.items()))
+    found: dict[str, State] = {name: state for name, (state, _) in zip(checks, judged, strict=True)}
+    failed = [f"{name} is {state}" for name, state in found.items() if state != "ok"]
+    if failed:
+        advice = dict.fromkeys(advice for _, advice in judged if advice)
+        raise NotReady("; ".join([", ".join(failed), *advice]), {**found})
+    return Readiness(checks=found, warnings=warnings + await _warnings(laurels))
+
+
+@router.get(
+    "/metrics",
+    summary="Metrics for Prometheus",
+    response_class=PlainTextResponse,
+    responses=_shown("laurels_http_requests_total 1.0", "text/plain") | problem_answers(401, 403, 429),
+)
+async def read_metrics(request: Request) -> Response:
+    """Open to this machine, and to everybody with the setting `metrics_public`.
+
+    Else it takes a key with the scope `read` for every project.
+    """
+    laurels: Laurels = request.app.state.laurels
+    limiter: Limiter = request.app.state.limiter
+    if not (laurels.settings.metrics_public or limiter.addresses.is_local(request)):
+        (await identify(request)).holder.check(EVERY_PROJECT, "read")
+    await _warnings(laurels)  # for the metrics of the journal
+    await _note_jobs(laurels)
+    await _note_streams(laurels)
+    await _note_campuses(laurels)
+    return Response(metrics.render(), media_type=metrics.CONTENT_TYPE)
+
+
+async def _note_jobs(laurels: "Laurels") -> None:
+    """As PostgreSQL knows them; without it, as they were."""
+    with suppress(LaurelsError, TimeoutError):
+        async with asyncio.timeout(CHECK_SECONDS):
+            found = await laurels.jobs()
+        noted = metrics.Jobs()
+        for state in (job.state for job in found):
+            noted.add(
+                state.name,
+                succeeded=state.succeeded,
+                failed=state.failed,
+                seconds=state.seconds,
+                last_success=state.last_succeeded.timestamp() if state.last_succeeded else None,
+            )
+        metrics.note_jobs(noted)
+
+
+async def _note_streams(laurels: "Laurels") -> None:
+    """As Valkey knows them; without it, as they were."""
+    with suppress(LaurelsError, TimeoutError):
+        async with asyncio.timeout(CHECK_SECONDS):
+            accrual = laurels.activity.accrual
+            noted = metrics.Streams(await accrual.parked())
+            for stream, lag in (await accrual.lags()).items():
+                noted.add(stream, processed=lag.applied, late=lag.late, lag_seconds=lag.seconds)
+        metrics.note_streams(noted)
+
+
+async def _note_campuses(laurels: "Laurels") -> None:
+    """As PostgreSQL knows them; without it, as they were."""
+    with suppress(LaurelsError, TimeoutError):
+        async with asyncio.timeout(CHECK_SECONDS):
+            totals = await laurels.activity.totals.read()
+        noted = metrics.Campuses()
+        for labels, count in totals[SNAPSHOTS].items():
+            noted.snapshots.add_metric(labels, count)
+        for labels, count in totals[BADGES].items():
+            noted.badges.add_metric(labels, count)
+        computed = totals[COMPUTE]
+        for period in sorted({period for period, _ in computed}):
+            buckets = [(bound, computed.get((period, bound), 0.0)) for bound in BOUNDS]
+            noted.add_compute(period, buckets, computed[period, "sum"])
+        metrics.note_campuses(noted)
+
+
+async def _warnings(laurels: "Laurels") -> list[str]:
+    """About the journal, which workers archive; this process may not be one."""
+    try:
+        async with asyncio.timeout(CHECK_SECONDS):
+            backlog = await laurels.drain.journals.recent_backlog()
+    except (LaurelsError, TimeoutError) as error:
+        log.warning("the journal cannot be looked at", detail=str(error) or "no answer in time")
+        return ["the journal cannot be looked at"]
+    return backlog.alarms(laurels.settings.journal_alarm_bytes)
+
+
+async def _judged(name: str, check: Callable[[], Awaitable[bool]]) -> tuple[State, str]:
+    """And what an operator can do."""
+    try:
+        async with asyncio.timeout(CHECK_SECONDS):
+            return ("ok" if await check() else "outdated"), ""
+    except (LaurelsError, TimeoutError) as error:
+        log.warning("check failed", check=name, detail=str(error) or "no answer in time")
+        advice = error.advice if isinstance(error, Unavailable) else ""
+        return ("refusing" if "refuses" in advice else "unreachable"), advice
+    except Exception:
+        log.exception("check failed", check=name)
+        return "failing", ""

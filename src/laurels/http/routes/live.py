@@ -1,0 +1,208 @@
+"""Live: what changes on a board, as server-sent events."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Final, Literal
+from weakref import WeakKeyDictionary
+
+import msgspec
+from msgspec import Meta
+from starlette.responses import Response
+
+from laurels.boards.keys import BoardRef
+from laurels.errors import Forbidden, LaurelsError, Unauthorized
+from laurels.http.authentication import admit
+from laurels.http.encoding import with_exact_scores
+from laurels.http.operation import Operations
+from laurels.http.parameters import WindowParameters
+from laurels.http.problems import encode_problem
+from laurels.scores.live import View
+from laurels.scores.queries import PAGE_LIMIT, Where
+from laurels.scores.view_diff import Snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Generator
+    from types import FrameType
+
+    from starlette.types import Receive, Scope, Send
+
+    from laurels.http.authentication import Call, Keyring
+    from laurels.laurels import Laurels
+    from laurels.scores.live import Follower, Update
+
+# How often a silent stream says that it is alive, and the key is checked again. When this process hears of a
+# revocation, the key is checked before the next update.
+HEARTBEAT_SECONDS: Final = 15.0
+# What a client is told to wait before it comes back.
+RETRY_MILLISECONDS: Final = 1000
+
+MEDIA_TYPE: Final = "text/event-stream"
+HEARTBEAT: Final = b": still here\n\n"
+
+operations = Operations("live")
+
+_encode = msgspec.json.Encoder().encode
+# An update is encoded once for all who hear it.
+_encoded: WeakKeyDictionary[Update, bytes] = WeakKeyDictionary()
+
+EXAMPLE: Final = """retry: 1000
+
+id: 5f3a9c0e8b7d6a12-7
+event: snapshot
+data: {"project":"acme","board":"arcade","period":"daily","slot":"2025-10-24",\
+"starts_at":"2025-10-24T00:00:00Z","ends_at":"2025-10-25T00:00:00Z","next_reset_at":"2025-10-25T00:00:00Z",\
+"total":1,"entries":[{"rank":1,"member":"ada","score":1200}],"next":null,"previous":null}
+
+id: 5f3a9c0e8b7d6a12-8
+event: change
+data: {"total":2,"entries":[{"rank":1,"member":"bob","score":1500,"previous_rank":null},\
+{"rank":2,"member":"ada","score":1200,"previous_rank":1}],"left":[]}
+
+"""
+
+
+class LiveParameters(WindowParameters):
+    limit: Annotated[int, Meta(ge=1, le=PAGE_LIMIT, description="How many of the best.")] = 100
+    member: Annotated[
+        str | None, Meta(description="A member whose standing is told besides.", examples=["ada"])
+    ] = None
+    last_event_id: Annotated[
+        str | None, Meta(description="The same as the header, for clients that cannot send it.")
+    ] = None
+
+
+@operations.add(
+    "GET",
+    "/live",
+    "read",
+    LiveParameters,
+    events=EXAMPLE,
+    headers={"Last-Event-ID": "The id of the last event that was heard: the stream goes on behind it."},
+)
+async def follow_live(call: Call, asked: LiveParameters) -> Response:
+    """Follow the best of a window.
+
+    First comes a `snapshot`, the page as `/entries` has it; then each `change`, at most four a second: the
+    entries whose rank, score or metadata changed, with their `previous_rank`; who `left` the best; `total`.
+    With `member`, both carry its standing too, null while it has no entry.
+
+    Another snapshot comes when the window turns, when the board is defined anew, and to clients that lag
+    behind. A `slot` that is named stays. `Last-Event-ID` goes on behind that event if it is known here and
+    not too long ago, and begins with a snapshot otherwise. `end` carries a problem, and nothing follows: the
+    board or the window is no more, or the key is not in force.
+    """
+    keyring: Keyring = call.request.app.state.keyring
+    era = keyring.era
+    where = Where(asked.period, asked.slot, asked.group)
+    view = View(BoardRef.parse(call.board), where, asked.limit, asked.member)
+    last_id = call.request.headers.get("last-event-id", asked.last_event_id)
+    return EventStream(call, await call.laurels.live.follow(view, last_id), era)
+
+
+class EventStream(Response):
+    """The updates of a follower, until there are no more, the client leaves, or its key is withdrawn."""
+
+    def __init__(self, call: Call, follower: Follower, era: int) -> None:
+        """`era`: the keyring's when the call was admitted; in another one, the key is checked again."""
+        super().__init__(media_type=MEDIA_TYPE, headers={"X-Accel-Buffering": "no"})
+        del self.headers["content-length"]
+        self._call = call
+        self._follower = follower
+        self._era = era
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        leaving = asyncio.create_task(self._leave_with(receive))
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+            if not scope["state"].get("is_head"):
+                async for piece in self._pieces():
+                    await send({"type": "http.response.body", "body": piece, "more_body": True})
+            await send({"type": "http.response.body", "body": b""})
+        finally:
+            leaving.cancel()
+            self._follower.leave()
+
+    async def _leave_with(self, receive: Receive) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        self._follower.leave()
+
+    async def _pieces(self) -> AsyncGenerator[bytes]:
+        clock = asyncio.get_running_loop().time
+        keyring: Keyring = self._call.request.app.state.keyring
+        yield b"retry: %d\n\n" % RETRY_MILLISECONDS
+        heartbeat = clock() + HEARTBEAT_SECONDS
+        try:
+            while (update := await self._next(heartbeat)) is not None:
+                if keyring.era != self._era or clock() >= heartbeat:
+                    self._era, heartbeat = keyring.era, clock() + HEARTBEAT_SECONDS
+                    await self._check()
+                yield await self._event(update) if update else HEARTBEAT
+        except LaurelsError as error:
+            yield self._end(error)
+
+    async def _next(self, heartbeat: float) -> Update | Literal[False] | None:
+        """False when there is none until the heartbeat; None when there will be no more."""
+        try:
+            async with asyncio.timeout_at(heartbeat):
+                return await anext(self._follower)
+        except TimeoutError:
+            return False
+        except StopAsyncIteration:
+            return None
+
+    async def _check(self) -> None:
+        """Raises what a request with the same key would be answered now, if it is not admitted."""
+        try:
+            await admit(self._call.request, "read")
+        except (Unauthorized, Forbidden):
+            raise
+        except LaurelsError:  # a store is away, or a limit is reached: no reason to send anybody off
+            pass
+
+    async def _event(self, update: Update) -> bytes:
+        event = _encoded.get(update)
+        if event is None:
+            value = update.value
+            definition = await self._call.laurels.definition(self._call.board)
+            data = _encode(with_exact_scores(value) if definition.score == "int64" else value)
+            name = b"snapshot" if isinstance(value, Snapshot) else b"change"
+            event = b"id: %s\nevent: %s\ndata: %s\n\n" % (update.id.encode(), name, data)
+            _encoded[update] = event
+        return event
+
+    def _end(self, error: LaurelsError) -> bytes:
+        return b"event: end\ndata: %s\n\n" % encode_problem(self._call.request.scope, error)
+
+
+@contextmanager
+def ended_by_signals(laurels: Laurels) -> Generator[None]:
+    """Streams end when the process is told to: a server that waits for them would wait for ever.
+
+    Around the server's own handlers, which do what they always did.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    loop = asyncio.get_running_loop()
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+
+    def around(handler: Callable[[int, FrameType | None], object]) -> Callable[[int, FrameType | None], None]:
+        def end_streams(number: int, frame: FrameType | None) -> None:
+            loop.call_soon_threadsafe(laurels.live.stop)
+            handler(number, frame)
+
+        return end_streams
+
+    for number, handler in handlers.items():
+        if callable(handler):
+            signal.signal(number, around(handler))
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)

@@ -1,0 +1,276 @@
+"""Scores on their way in: one, or many."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import msgspec
+
+from laurels.access import signatures
+from laurels.access.players import decode_submission
+from laurels.errors import Forbidden, InvalidInput, LaurelsError, OutcomeUnknown, Unavailable
+from laurels.http import body, idempotency_key
+from laurels.http.durability import DOCUMENTED, durability_of
+from laurels.http.encoding import answer
+from laurels.http.idempotency_key import Fingerprint, answer_once, claim, key_of, replayed
+from laurels.http.operation import Body, Operations
+from laurels.http.problems import Malformed
+from laurels.scores.submission import Rejected, Submission, Submitted
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Iterable
+
+    from starlette.responses import Response
+
+    from laurels.http.authentication import Call
+    from laurels.http.parameters import NoParameters
+    from laurels.valkey.messages import Durability
+
+# What of a batch is on its way to the engine at once.
+CHUNK_SUBMISSIONS: Final = 2000
+CHUNK_BYTES: Final = 2**20
+# How many are judged before others may go on.
+PAUSE_SUBMISSIONS: Final = 200
+# A body of nothing but line ends must not become an answer of gigabytes.
+MOST_LISTED: Final = 10_000
+# A detail may name what was sent.
+LONGEST_DETAIL: Final = 500
+# What of an answer's rejections is kept for a repetition.
+MOST_KEPT: Final = 100
+KEPT_BYTES: Final = 2**14
+
+Given: TypeAlias = "tuple[int, bytes | None]"
+
+operations = Operations("scores")
+
+EXAMPLE: Final = {
+    "member": "ada",
+    "score": 1200,
+    "at": "2025-10-24T12:00:00Z",
+    "groups": {"country": "BR"},
+    "metadata": {"level": 7},
+}
+
+
+class BatchAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How many submissions were accepted, and each that was not, by its index from 0."""
+
+    accepted: int
+    rejected: list[Rejected]
+    rejected_total: int = 0
+    """How many there were, when they are more than are listed."""
+
+
+@operations.add(
+    "POST",
+    "/scores",
+    "submit",
+    body=Body(Submission, EXAMPLE),
+    answer=Submitted,
+    example={
+        "member": "ada",
+        "score": 1200,
+        "previous_score": 900,
+        "rank": 1,
+        "previous_rank": 4,
+        "applied": True,
+        "id": "~YmTlp2hAyYd2xkGXiXXz1A.0",
+    },
+    headers={
+        **signatures.DOCUMENTED,
+        **DOCUMENTED,
+        **idempotency_key.DOCUMENTED,
+    },
+    most_bytes=body.BODY_BYTES,
+    problems=(400, 408, 409, 413, 415),
+)
+async def submit(call: Call, _: NoParameters) -> Response:
+    """Submit a score.
+
+    The answer is about the board's first window. `applied` is false when the score did not change the entry,
+    or when the id was seen before; then the entry's present values come back. Ids are remembered for at least
+    24 hours.
+    """
+    player = call.holder.player
+    return await answer_once(
+        call, lambda sent: decode_submission(sent, player), lambda given: _submit(call, given)
+    )
+
+
+SUBMIT: Final = operations.declared[-1]
+
+
+async def _submit(call: Call, given: Submission) -> Response:
+    durability = durability_of(call.request)
+    player, given_id = call.holder.player, given.id
+    if player is None or given_id is None:
+        return await answer(call, await call.laurels.send(call.board, given, durability))
+    given.id = player.own_id(given_id)
+    try:
+        submitted = await call.laurels.send(call.board, given, durability)
+    except OutcomeUnknown as error:
+        raise OutcomeUnknown.after(error, retry_with=given_id) from error
+    return await answer(call, msgspec.structs.replace(submitted, id=given_id))
+
+
+@operations.add(
+    "POST",
+    "/scores/batch",
+    "submit",
+    body=Body(
+        list[Submission],
+        [EXAMPLE, {"member": "bob", "score": 800}],
+        (body.JSON, body.LINES),
+        '{"member":"ada","score":1200}\n{"member":"bob","score":800}\n',
+    ),
+    answer=BatchAnswer,
+    example={"accepted": 1, "rejected": [{"index": 1, "detail": "score: must be a number, not a string"}]},
+    headers={
+        **signatures.DOCUMENTED,
+        **DOCUMENTED,
+        "Idempotency-Key": "Gives each submission without an `id` of its own the id `KEY.INDEX`; it stands "
+        "for this batch alone. Sent again, the batch gets the same answer, and `Idempotency-Replayed: true`.",
+    },
+    most_bytes=body.BATCH_BYTES,
+    problems=(400, 408, 409, 413, 415),
+)
+async def submit_batch(call: Call, _: NoParameters) -> Response:
+    """Submit many scores.
+
+    A JSON array; or lines of JSON, which are read and applied as they arrive. A bad one harms no other. Empty
+    lines are skipped, but the index counts them. The first 10,000 that are rejected are listed; if there are
+    more, `rejected_total` says how many.
+
+    A batch that breaks off (damaged, too large, too slow) is a problem; its `accepted` says how many counted.
+    """
+    await call.laurels.definition(call.board)  # before anything is read: there is such a board
+    is_lines = body.media_type(call.request, body.JSON, body.LINES) == body.LINES
+    decoder = body.decoder_of(call.request)
+    key = key_of(call.request)
+    raw = body.raw_pieces(call.request, body.BATCH_BYTES)
+    if key is None:
+        pieces = body.decoded_pieces(decoder, raw, body.BATCH_BYTES)
+        return await answer(call, await _Batch(call).submit(_given(pieces, is_lines=is_lines)))
+    async with claim(call, key) as claimed:
+        fingerprint = Fingerprint(call)
+        raw = fingerprint.of(raw)
+        if claimed.is_done:
+            async for _piece in raw:
+                pass
+            claimed.fingerprint = str(fingerprint)
+            await call.laurels.confirm(call.board, durability_of(call.request))
+            return replayed(claimed)
+        pieces = body.decoded_pieces(decoder, raw, body.BATCH_BYTES)
+        result = await _Batch(call, key).submit(_given(pieces, is_lines=is_lines))
+        claimed.fingerprint = str(fingerprint)
+        claimed.answer = msgspec.json.encode(_kept(result))
+        return await answer(call, result)
+
+
+def _kept(result: BatchAnswer) -> BatchAnswer:
+    """As much of the answer as is kept for a repetition."""
+    total = result.rejected_total or len(result.rejected)
+    size = 0
+    for count, rejected in enumerate(result.rejected):
+        size += len(rejected.detail) * 4
+        if size > KEPT_BYTES or count >= MOST_KEPT:
+            return BatchAnswer(result.accepted, result.rejected[:count], total)
+    return result
+
+
+async def _given(pieces: AsyncGenerator[bytes], *, is_lines: bool) -> AsyncGenerator[Iterable[Given]]:
+    """Each submission as it was sent, with its index: those that are there so far, and on."""
+    if not is_lines:
+        async with aclosing(pieces):
+            whole = b"".join([piece async for piece in pieces])
+        yield enumerate(body.elements(whole))
+        return
+    index = 0
+    async with aclosing(body.read_lines(pieces)) as some:
+        async for lines in some:
+            yield [
+                (place, line)
+                for place, line in enumerate(lines, index)
+                if line is None or (not line.isspace() and line)
+            ]
+            index += len(lines)
+
+
+class _Batch:
+    """Submissions on their way, a chunk at a time, and what became of them."""
+
+    def __init__(self, call: Call, key: str | None = None) -> None:
+        self._call = call
+        self._key = key
+        self._durability: Durability | None = durability_of(call.request)
+        self._accepted = 0
+        self._rejected: list[Rejected] = []
+        self._rejected_total = 0
+        self._chunk: list[Submission] = []
+        self._indexes: list[int] = []
+
+    async def submit(self, given: AsyncGenerator[Iterable[Given]]) -> BatchAnswer:
+        try:
+            async with aclosing(given):
+                await self._submit(given)
+        except LaurelsError:
+            self._call.request.scope["state"]["accepted"] = self._accepted
+            raise
+        listed = sorted(self._rejected, key=lambda rejected: rejected.index)
+        return BatchAnswer(
+            self._accepted, listed, self._rejected_total if self._rejected_total > len(listed) else 0
+        )
+
+    async def _submit(self, given: AsyncGenerator[Iterable[Given]]) -> None:
+        size = 0
+        async for some in given:
+            for count, (index, encoded) in enumerate(some, 1):
+                if count % PAUSE_SUBMISSIONS == 0:
+                    await asyncio.sleep(0)
+                try:
+                    submission = self._decoded(index, encoded)
+                except (InvalidInput, Malformed, Forbidden) as error:
+                    self._reject(index, error.detail)
+                    continue
+                self._chunk.append(submission)
+                self._indexes.append(index)
+                size += len(encoded or b"")
+                if len(self._chunk) >= CHUNK_SUBMISSIONS or size >= CHUNK_BYTES:
+                    await self._send()
+                    size = 0
+        await self._send()
+
+    def _decoded(self, index: int, encoded: bytes | None) -> Submission:
+        if encoded is None:
+            raise Malformed(f"a line has at most {body.LINE_BYTES} bytes")
+        player = self._call.holder.player
+        submission = decode_submission(encoded, player)
+        if self._key and submission.id is None:
+            submission.id = f"{self._key}.{index}"
+        if player and submission.id:
+            submission.id = player.own_id(submission.id)
+        return submission
+
+    async def _send(self) -> None:
+        try:
+            result = await self._call.laurels.submit_many(
+                self._call.board, self._chunk, durability=self._durability
+            )
+        except Unavailable as error:
+            before, self._accepted = self._accepted, self._accepted + error.accepted
+            if before:
+                detail = f"{error.detail}; so did {before} in earlier parts"
+                raise OutcomeUnknown.after(error, detail) from error
+            raise
+        self._accepted += result.accepted
+        for rejected in result.rejected:
+            self._reject(self._indexes[rejected.index], rejected.detail)
+        self._chunk.clear()
+        self._indexes.clear()
+
+    def _reject(self, index: int, detail: str) -> None:
+        self._rejected_total += 1
+        if len(self._rejected) < MOST_LISTED:
+            self._rejected.append(Rejected(index, detail[:LONGEST_DETAIL]))

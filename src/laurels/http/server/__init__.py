@@ -1,0 +1,1 @@
+"""How requests are read from connections, below the app."""
