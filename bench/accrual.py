@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from bench.ground import Ground, Raw, console, ground, table, verdict
-from laurels.activity.keys import STREAMS
-from laurels.activity.pour import populate, pour
+from laurels.activity.seed import populate, pour
 from laurels.activity.simulator import Plan, World, simulate
+from laurels.activity.valkey_keys import STREAMS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

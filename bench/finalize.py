@@ -13,8 +13,8 @@ from uuid import UUID
 from bench.archive import LEAST_CONTROL_SECONDS
 from bench.ground import Ground, console, ground, table, verdict
 from bench.stalls import CHANCE, Held, Watch
-from laurels.activity.keys import ActivityKeys, shard_of
 from laurels.activity.store.people import Campus
+from laurels.activity.valkey_keys import ActivityKeys, shard_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

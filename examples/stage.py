@@ -14,9 +14,9 @@ from rich.console import Console
 from laurels.cli.boards_file import in_order, read_boards
 from laurels.cli.output import table
 from laurels.clock import FixedClock
+from laurels.engine import Laurels
 from laurels.jobs.agenda import AGENDA
 from laurels.jobs.runner import Runner
-from laurels.laurels import Laurels
 from laurels.moments import datetime_of, moment_of
 from laurels.settings import load_settings
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from laurels import Laurels, doctor, embedded
-from laurels.doctor import judgements
+from laurels.doctor import checks
 from laurels.embedded import Inspection
 from laurels.journal.streams import Backlog
 
@@ -142,7 +142,7 @@ INSPECTION = Inspection(
     ],
 )
 def test_the_folder_is_judged(change: dict[str, int], name: str, status: Status):
-    finding = by_name(judgements.judge_folder(replace(INSPECTION, **change), is_ours=False))[name]
+    finding = by_name(checks.judge_folder(replace(INSPECTION, **change), is_ours=False))[name]
     assert finding.status == status
     assert bool(finding.fix) == (status != "ok")
 
@@ -151,7 +151,7 @@ def test_the_folder_is_judged(change: dict[str, int], name: str, status: Status)
 def test_the_allocator_is_told_and_a_better_one_named():
     for allocator, is_told in ((None, True), ("libjemalloc.so.2", False)):
         inspection = replace(INSPECTION, valkey_allocator=allocator)
-        finding = by_name(judgements.judge_folder(inspection, is_ours=False))["allocator"]
+        finding = by_name(checks.judge_folder(inspection, is_ours=False))["allocator"]
         assert (finding.status, "libjemalloc2" in finding.fix) == ("ok", is_told)
 
 
@@ -169,32 +169,32 @@ def test_the_allocator_is_told_and_a_better_one_named():
     ],
 )
 def test_versions_of_valkey_are_judged(server: dict[str, str], status: Status):
-    assert judgements.judge_valkey_version(server).status == status
+    assert checks.judge_valkey_version(server).status == status
 
 
 def test_other_versions_are_judged():
-    assert judgements.judge_python((3, 10, 1)).status == "wrong"
-    assert judgements.judge_postgres_version(150004).status == "wrong"
-    assert judgements.judge_postgres_version(160001) == doctor.Finding("PostgreSQL", "ok", "16.1")
+    assert checks.judge_python((3, 10, 1)).status == "wrong"
+    assert checks.judge_postgres_version(150004).status == "wrong"
+    assert checks.judge_postgres_version(160001) == doctor.Finding("PostgreSQL", "ok", "16.1")
 
 
 @pytest.mark.parametrize(
     ("seconds", "status"), [(0.0, "ok"), (-0.9, "ok"), (5.0, "warning"), (-90.0, "wrong")]
 )
 def test_clocks_are_judged(seconds: float, status: Status):
-    assert judgements.judge_skew("Valkey's clock", seconds).status == status
+    assert checks.judge_skew("Valkey's clock", seconds).status == status
 
 
 @pytest.mark.parametrize(
     ("current", "status"), [(None, "warning"), ("0001", "warning"), ("0002", "ok"), ("0003", "wrong")]
 )
 def test_the_schema_is_judged(current: str | None, status: Status):
-    assert judgements.judge_schema(current, "0002").status == status
+    assert checks.judge_schema(current, "0002").status == status
 
 
 def test_memory_that_is_nearly_full_is_found():
     memory = {"maxmemory": "1000", "used_memory": "900", "maxmemory_policy": "noeviction"}
-    assert judgements.judge_memory(memory).status == "warning"
+    assert checks.judge_memory(memory).status == "warning"
 
 
 @pytest.mark.parametrize(
@@ -210,14 +210,14 @@ def test_memory_that_is_nearly_full_is_found():
 def test_durability_is_judged_by_what_the_servers_can_do(
     durability: Durability, lack: str | None, fsync: str | None, status: Status
 ):
-    assert judgements.judge_durability(durability, lack, fsync).status == status
+    assert checks.judge_durability(durability, lack, fsync).status == status
 
 
 def test_the_journal_is_judged_by_what_waits():
-    assert judgements.judge_journal(Backlog(), 100).status == "ok"
-    assert judgements.judge_journal(Backlog(calls=3, bytes=100, age_seconds=1), 100).found == "3 calls wait"
-    assert judgements.judge_journal(Backlog(calls=3, bytes=101), 100).status == "warning"
-    dead = judgements.judge_journal(Backlog(dead_letters=2), 100)
+    assert checks.judge_journal(Backlog(), 100).status == "ok"
+    assert checks.judge_journal(Backlog(calls=3, bytes=100, age_seconds=1), 100).found == "3 calls wait"
+    assert checks.judge_journal(Backlog(calls=3, bytes=101), 100).status == "warning"
+    dead = checks.judge_journal(Backlog(dead_letters=2), 100)
     assert (dead.status, dead.found) == ("warning", "2 entries of the journal could not be archived")
     assert "`…:dead`" in dead.fix
 
@@ -236,7 +236,7 @@ def test_the_journal_is_judged_by_what_waits():
 def test_a_primary_that_writes_without_its_replicas_is_found(
     durability: Durability, connected: str, least: str | None, statuses: list[Status]
 ):
-    findings = judgements.judge_replication(durability, 2, {"connected_slaves": connected}, least)
+    findings = checks.judge_replication(durability, 2, {"connected_slaves": connected}, least)
     assert [finding.status for finding in findings] == statuses
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from laurels import laurels, sync
+from laurels import engine, sync
 from laurels.ratings import elo, glicko2, match, state, systems
 from laurels.scores import submission
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from laurels.embedded import Endpoints
 
 
-MODULES = [laurels, sync, submission, elo, glicko2, match, state, systems]
+MODULES = [engine, sync, submission, elo, glicko2, match, state, systems]
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from build_pages import run_package
 
+from laurels.engine import Laurels
 from laurels.http.app import create_app
-from laurels.laurels import Laurels
 
 TYPES = Path(__file__).parent / "src" / "lib" / "api.d.ts"
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from examples.stage import Stage
-    from laurels.laurels import Laurels
+    from laurels.engine import Laurels
     from laurels.scores.results import Entry
 
 HERE: Final = Path(__file__).parent

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from examples.stage import Stage
-    from laurels.laurels import Laurels
+    from laurels.engine import Laurels
 
 HERE: Final = Path(__file__).parent
 BOARDS: Final = HERE / "boards.toml"

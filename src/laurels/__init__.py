@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from laurels.boards.definition import BoardDefinition, Window
-    from laurels.laurels import Laurels
+    from laurels.engine import Laurels
     from laurels.scores.submission import Submission
 
 __all__ = ["BoardDefinition", "Laurels", "Submission", "Window"]

@@ -8,7 +8,7 @@ import random
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from laurels.activity.pour import populate, pour
+from laurels.activity.seed import populate, pour
 from laurels.activity.simulator import World, expected_events, simulate
 from laurels.errors import NotFound
 from laurels.moments import datetime_of
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from laurels.activity.simulator import Plan
-    from laurels.laurels import Laurels
+    from laurels.engine import Laurels
     from laurels.moments import Moment
 
 BOARD: Final = "demo/arcade"

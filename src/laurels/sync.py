@@ -70,7 +70,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, Type
 
 import uvloop
 
-from laurels import laurels
+from laurels import engine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -84,7 +84,7 @@ Answer = TypeVar("Answer")
 
 
 def _blocking(
-    operation: Callable[Concatenate[laurels.Laurels, P], Coroutine[Any, Any, Answer]],
+    operation: Callable[Concatenate[engine.Laurels, P], Coroutine[Any, Any, Answer]],
 ) -> Callable[Concatenate[Laurels, P], Answer]:
     """The same operation, run on the loop of a thread of our own while the caller waits."""
 
@@ -98,8 +98,8 @@ def _blocking(
 class Laurels:
     """A leaderboard engine. Safe to use from several threads: they share one engine."""
 
-    def __init__(self, **options: Unpack[laurels.Options]) -> None:
-        self.engine = laurels.Laurels(**options)
+    def __init__(self, **options: Unpack[engine.Options]) -> None:
+        self.engine = engine.Laurels(**options)
         self._loop = uvloop.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="laurels", daemon=True)
 
@@ -146,31 +146,31 @@ class Laurels:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(STOP_SECONDS)
 
-    define = _blocking(laurels.Laurels.define)
-    drop = _blocking(laurels.Laurels.drop)
-    submit = _blocking(laurels.Laurels.submit)
-    submit_many = _blocking(laurels.Laurels.submit_many)
-    match = _blocking(laurels.Laurels.match)
-    page = _blocking(laurels.Laurels.page)
-    standing = _blocking(laurels.Laurels.standing)
-    around = _blocking(laurels.Laurels.around)
-    among = _blocking(laurels.Laurels.among)
-    percentile = _blocking(laurels.Laurels.percentile)
-    distribution = _blocking(laurels.Laurels.distribution)
-    windows = _blocking(laurels.Laurels.windows)
-    history = _blocking(laurels.Laurels.history)
-    snapshots = _blocking(laurels.Laurels.snapshots)
-    snapshot = _blocking(laurels.Laurels.snapshot)
-    jobs = _blocking(laurels.Laurels.jobs)
-    request_job = _blocking(laurels.Laurels.request_job)
-    remove = _blocking(laurels.Laurels.remove)
-    set_metadata = _blocking(laurels.Laurels.set_metadata)
-    rebuild = _blocking(laurels.Laurels.rebuild)
-    verify = _blocking(laurels.Laurels.verify)
-    erase = _blocking(laurels.Laurels.erase)
-    preview = _blocking(laurels.Laurels.preview)
-    import_lines = _blocking(laurels.Laurels.import_lines)
-    import_zset = _blocking(laurels.Laurels.import_zset)
-    archived = _blocking(laurels.Laurels.archived)
-    journal_drained = _blocking(laurels.Laurels.journal_drained)
-    confirm = _blocking(laurels.Laurels.confirm)
+    define = _blocking(engine.Laurels.define)
+    drop = _blocking(engine.Laurels.drop)
+    submit = _blocking(engine.Laurels.submit)
+    submit_many = _blocking(engine.Laurels.submit_many)
+    match = _blocking(engine.Laurels.match)
+    page = _blocking(engine.Laurels.page)
+    standing = _blocking(engine.Laurels.standing)
+    around = _blocking(engine.Laurels.around)
+    among = _blocking(engine.Laurels.among)
+    percentile = _blocking(engine.Laurels.percentile)
+    distribution = _blocking(engine.Laurels.distribution)
+    windows = _blocking(engine.Laurels.windows)
+    history = _blocking(engine.Laurels.history)
+    snapshots = _blocking(engine.Laurels.snapshots)
+    snapshot = _blocking(engine.Laurels.snapshot)
+    jobs = _blocking(engine.Laurels.jobs)
+    request_job = _blocking(engine.Laurels.request_job)
+    remove = _blocking(engine.Laurels.remove)
+    set_metadata = _blocking(engine.Laurels.set_metadata)
+    rebuild = _blocking(engine.Laurels.rebuild)
+    verify = _blocking(engine.Laurels.verify)
+    erase = _blocking(engine.Laurels.erase)
+    preview = _blocking(engine.Laurels.preview)
+    import_lines = _blocking(engine.Laurels.import_lines)
+    import_zset = _blocking(engine.Laurels.import_zset)
+    archived = _blocking(engine.Laurels.archived)
+    journal_drained = _blocking(engine.Laurels.journal_drained)
+    confirm = _blocking(engine.Laurels.confirm)

@@ -7,15 +7,15 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from laurels.activity.keys import GROUP
 from laurels.activity.store.people import Campus, User
+from laurels.activity.valkey_keys import GROUP
 from laurels.valkey.activity import hashes
 
 if TYPE_CHECKING:
     from laurels.activity.consume import Accrual
-    from laurels.activity.keys import ActivityKeys
+    from laurels.activity.valkey_keys import ActivityKeys
     from laurels.clock import FixedClock
-    from laurels.laurels import Laurels
+    from laurels.engine import Laurels
     from laurels.valkey.client import Valkey
 
 NOON = datetime(2025, 10, 24, 12, tzinfo=UTC)

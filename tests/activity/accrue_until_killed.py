@@ -17,8 +17,8 @@ import redis
 
 from laurels.activity import consume
 from laurels.activity.campuses import Campuses
-from laurels.activity.keys import GROUP, STREAMS, ActivityKeys
 from laurels.activity.store.people import CampusStore
+from laurels.activity.valkey_keys import GROUP, STREAMS, ActivityKeys
 from laurels.clock import FixedClock
 from laurels.postgres.engine import open_archive
 from laurels.valkey.client import Valkey

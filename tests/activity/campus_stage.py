@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 from sqlalchemy import NullPool, create_engine, make_url, text
 
-from laurels.activity import keys
+from laurels.activity import valkey_keys
 from laurels.activity.store.people import Campus, User
 from laurels.moments import datetime_of, moment_of
 from laurels.valkey.activity import hashes
@@ -18,7 +18,7 @@ from laurels.valkey.activity import hashes
 if TYPE_CHECKING:
     from laurels.clock import FixedClock
     from laurels.embedded import Endpoints
-    from laurels.laurels import Laurels
+    from laurels.engine import Laurels
 
 
 def user(number: int) -> str:
@@ -72,18 +72,18 @@ class Stage:
     async def play(self, a: int, b: int, at: datetime | None = None) -> None:
         """`a` wins against `b`: engagement 5 and 2."""
         ended = {"event": "ended", "a": user(a), "b": user(b), "winner": user(a)}
-        await self.tell(keys.ACTIVITIES, ended, at)
+        await self.tell(valkey_keys.ACTIVITIES, ended, at)
 
     async def write(self, writer: int, reader: int, at: datetime | None = None) -> None:
-        await self.tell(keys.CHAT, {"event": "msg:new", "from": user(writer), "to": user(reader)}, at)
+        await self.tell(valkey_keys.CHAT, {"event": "msg:new", "from": user(writer), "to": user(reader)}, at)
 
     async def accept(self, accepting: int, inviting: int) -> None:
         accepted = {"event": "accepted", "from": user(accepting), "to": user(inviting)}
-        await self.tell(keys.INVITES, accepted)
+        await self.tell(valkey_keys.INVITES, accepted)
 
     async def beat(self, *users: int, at: datetime | None = None) -> None:
         for each in users:
-            await self.tell(keys.HEARTBEATS, {"user_id": user(each)}, at)
+            await self.tell(valkey_keys.HEARTBEATS, {"user_id": user(each)}, at)
 
     async def count(self) -> None:
         """Everything told so far is counted and on the boards."""

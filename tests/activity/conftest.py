@@ -11,7 +11,7 @@ from sqlalchemy import text
 from valkey_cluster import running_cluster
 
 from laurels.clock import FixedClock
-from laurels.laurels import Laurels
+from laurels.engine import Laurels
 from laurels.moments import moment_of
 
 if TYPE_CHECKING:

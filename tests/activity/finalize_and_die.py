@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from laurels.activity.rankings import Rankings
 from laurels.clock import FixedClock
-from laurels.laurels import Laurels
+from laurels.engine import Laurels
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

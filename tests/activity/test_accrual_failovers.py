@@ -14,7 +14,7 @@ from supported_servers import lacks_waitaof
 from valkey_cluster import SLOTS, cluster_servers, cluster_url, wait_until
 
 from laurels import Laurels
-from laurels.activity import keys
+from laurels.activity import valkey_keys
 from laurels.activity.store.people import User
 from laurels.clock import FixedClock
 from laurels.errors import Unavailable
@@ -46,15 +46,15 @@ async def test_events_are_counted_once_though_a_primary_is_lost(
             jobs=False,
         ) as laurels:
             stage = AccrualStage(laurels, clock)
-            ada, bob = await users_apart_from(stage, keys.INVITES)
+            ada, bob = await users_apart_from(stage, valkey_keys.INVITES)
             accepted = {"event": "accepted", "from": bob, "to": ada}
-            await stage.add(keys.INVITES, accepted)
+            await stage.add(valkey_keys.INVITES, accepted)
             await stage.accrual.run_once()
             number = number_of(stage.keys.counters(20251024, bob))
             primary, replica = servers[number], servers[3 + number]
             replica.process.send_signal(signal.SIGSTOP)
             primary.client.execute_command("CLIENT", "KILL", "TYPE", "replica")
-            await stage.add(keys.INVITES, accepted)
+            await stage.add(valkey_keys.INVITES, accepted)
             for _ in range(2):  # what is counted there already is not durable either
                 with pytest.raises(Unavailable):
                     await stage.accrual.run_once()

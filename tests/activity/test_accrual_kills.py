@@ -14,7 +14,7 @@ import pytest
 from accrual_oracle import Folded
 from accrual_stage import NOON
 
-from laurels.activity.pour import populate, pour
+from laurels.activity.seed import populate, pour
 from laurels.activity.simulator import Plan, World, simulate
 from laurels.valkey.activity import hashes
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from laurels.activity import keys
+from laurels.activity import valkey_keys
 from laurels.activity.events import ACCEPT, SENDER, TOUCH, BadEvent, Effect, read_event
 
 ADA, BOB = "0a0a0a0a-0000-4000-8000-00000000000a", "0b0b0b0b-0000-4000-8000-00000000000b"
@@ -26,55 +26,59 @@ def event(stream: str, **fields: str) -> tuple[int, tuple[Effect, ...]]:
     ("stream", "fields", "effects"),
     [
         (
-            keys.INVITES,
+            valkey_keys.INVITES,
             {"event": "accepted", "from": ADA, "to": BOB},
             [Effect(ADA, "invites_accepted"), Effect(BOB, ACCEPT, ADA)],
         ),
-        (keys.INVITES, {"event": "sent", "from": ADA, "to": BOB}, []),
-        (keys.INVITES, {"event": "declined"}, []),
-        (keys.INVITES, {"event": "cancelled"}, []),
+        (valkey_keys.INVITES, {"event": "sent", "from": ADA, "to": BOB}, []),
+        (valkey_keys.INVITES, {"event": "declined"}, []),
+        (valkey_keys.INVITES, {"event": "cancelled"}, []),
         (
-            keys.FRIENDSHIPS,
+            valkey_keys.FRIENDSHIPS,
             {"event": "accepted", "user_a": ADA, "user_b": BOB},
             [Effect(ADA, "friends_new"), Effect(BOB, "friends_new")],
         ),
-        (keys.FRIENDSHIPS, {"event": "blocked", "user_a": ADA, "user_b": BOB}, []),
-        (keys.FRIENDSHIPS, {"event": "unblocked"}, []),
+        (valkey_keys.FRIENDSHIPS, {"event": "blocked", "user_a": ADA, "user_b": BOB}, []),
+        (valkey_keys.FRIENDSHIPS, {"event": "unblocked"}, []),
         (
-            keys.CHAT,
+            valkey_keys.CHAT,
             {"event": "msg:new", "convo_id": "c", "from": ADA, "to": BOB},
             [Effect(ADA, "dm_sent"), Effect(BOB, SENDER, ADA)],
         ),
-        (keys.ROOMCHAT, {"event": "msg:new", "room_id": "r", "user_id": ADA}, [Effect(ADA, "room_sent")]),
-        (keys.ROOMS, {"event": "created", "user_id": ADA}, [Effect(ADA, "rooms_created")]),
-        (keys.ROOMS, {"event": "join", "user_id": ADA}, [Effect(ADA, "rooms_joined")]),
+        (
+            valkey_keys.ROOMCHAT,
+            {"event": "msg:new", "room_id": "r", "user_id": ADA},
+            [Effect(ADA, "room_sent")],
+        ),
+        (valkey_keys.ROOMS, {"event": "created", "user_id": ADA}, [Effect(ADA, "rooms_created")]),
+        (valkey_keys.ROOMS, {"event": "join", "user_id": ADA}, [Effect(ADA, "rooms_joined")]),
         *[
-            (keys.ROOMS, {"event": event, "user_id": ADA}, [Effect(ADA, TOUCH)])
+            (valkey_keys.ROOMS, {"event": event, "user_id": ADA}, [Effect(ADA, TOUCH)])
             for event in ("leave", "mute", "kick", "role")
         ],
         (
-            keys.ACTIVITIES,
+            valkey_keys.ACTIVITIES,
             {"event": "ended", "kind": "chess", "a": ADA, "b": BOB},
             [Effect(ADA, "acts_played"), Effect(BOB, "acts_played")],
         ),
         (
-            keys.ACTIVITIES,
+            valkey_keys.ACTIVITIES,
             {"event": "ended", "a": ADA, "b": BOB, "winner": BOB},
             [Effect(ADA, "acts_played"), Effect(BOB, "acts_played"), Effect(BOB, "acts_won")],
         ),
         (
-            keys.ACTIVITIES,
+            valkey_keys.ACTIVITIES,
             {"event": "ended", "a": ADA, "b": BOB, "meta": f'{{"winner":"{ADA}","rounds":3}}'},
             [Effect(ADA, "acts_played"), Effect(BOB, "acts_played"), Effect(ADA, "acts_won")],
         ),
         (
-            keys.ACTIVITIES,
+            valkey_keys.ACTIVITIES,
             {"event": "ended", "a": ADA, "b": BOB, "meta": '{"winner":null}'},
             [Effect(ADA, "acts_played"), Effect(BOB, "acts_played")],
         ),
-        (keys.ACTIVITIES, {"event": "created"}, []),
-        (keys.ACTIVITIES, {"event": "started"}, []),
-        (keys.HEARTBEATS, {"user_id": ADA}, [Effect(ADA, TOUCH)]),
+        (valkey_keys.ACTIVITIES, {"event": "created"}, []),
+        (valkey_keys.ACTIVITIES, {"event": "started"}, []),
+        (valkey_keys.HEARTBEATS, {"user_id": ADA}, [Effect(ADA, TOUCH)]),
     ],
 )
 def test_each_event_has_its_effects(stream: str, fields: dict[str, str], effects: list[Effect]):
@@ -84,25 +88,29 @@ def test_each_event_has_its_effects(stream: str, fields: dict[str, str], effects
 @pytest.mark.parametrize(
     ("stream", "fields", "reason"),
     [
-        (keys.CHAT, {}, "event: is none of msg:new"),
-        (keys.CHAT, {"event": "msg:edit"}, "event: is none of msg:new"),
-        (keys.CHAT, {"event": "msg:new", "to": BOB}, "from: is missing"),
-        (keys.CHAT, {"event": "msg:new", "from": "ada", "to": BOB}, "from: is not a UUID"),
-        (keys.CHAT, {"event": "msg:new", "from": f"{{{ADA}}}", "to": BOB}, "from: is not a UUID"),
-        (keys.CHAT, {"event": "msg:new", "from": ADA, "to": ADA.upper()}, "to: is the same user as from"),
+        (valkey_keys.CHAT, {}, "event: is none of msg:new"),
+        (valkey_keys.CHAT, {"event": "msg:edit"}, "event: is none of msg:new"),
+        (valkey_keys.CHAT, {"event": "msg:new", "to": BOB}, "from: is missing"),
+        (valkey_keys.CHAT, {"event": "msg:new", "from": "ada", "to": BOB}, "from: is not a UUID"),
+        (valkey_keys.CHAT, {"event": "msg:new", "from": f"{{{ADA}}}", "to": BOB}, "from: is not a UUID"),
         (
-            keys.ACTIVITIES,
+            valkey_keys.CHAT,
+            {"event": "msg:new", "from": ADA, "to": ADA.upper()},
+            "to: is the same user as from",
+        ),
+        (
+            valkey_keys.ACTIVITIES,
             {"event": "ended", "a": ADA, "b": BOB, "winner": EVE},
             "winner: is neither a nor b",
         ),
-        (keys.ACTIVITIES, {"event": "ended", "a": ADA, "b": BOB, "meta": "{"}, "meta: "),
-        (keys.ACTIVITIES, {"event": "ended", "a": ADA, "b": BOB, "meta": '{"winner":3}'}, "meta: "),
-        (keys.HEARTBEATS, {}, "user_id: is missing"),
-        (keys.HEARTBEATS, {"user_id": ADA, "at": "noon"}, "at: write it like 2025-10-24T12:00:00Z"),
-        (keys.HEARTBEATS, {"user_id": ADA, "at": "2025-10-24T12:00:00"}, "at: write it like"),
-        (keys.HEARTBEATS, {"user_id": ADA, "ts": "-5"}, "ts: is not Unix time"),
-        (keys.HEARTBEATS, {"user_id": ADA, "ts": "1e9"}, "ts: is not Unix time"),
-        (keys.HEARTBEATS, {"user_id": ADA, "ts": str(NOW + 60_001)}, "at: lies in the future"),
+        (valkey_keys.ACTIVITIES, {"event": "ended", "a": ADA, "b": BOB, "meta": "{"}, "meta: "),
+        (valkey_keys.ACTIVITIES, {"event": "ended", "a": ADA, "b": BOB, "meta": '{"winner":3}'}, "meta: "),
+        (valkey_keys.HEARTBEATS, {}, "user_id: is missing"),
+        (valkey_keys.HEARTBEATS, {"user_id": ADA, "at": "noon"}, "at: write it like 2025-10-24T12:00:00Z"),
+        (valkey_keys.HEARTBEATS, {"user_id": ADA, "at": "2025-10-24T12:00:00"}, "at: write it like"),
+        (valkey_keys.HEARTBEATS, {"user_id": ADA, "ts": "-5"}, "ts: is not Unix time"),
+        (valkey_keys.HEARTBEATS, {"user_id": ADA, "ts": "1e9"}, "ts: is not Unix time"),
+        (valkey_keys.HEARTBEATS, {"user_id": ADA, "ts": str(NOW + 60_001)}, "at: lies in the future"),
     ],
 )
 def test_a_bad_event_says_what_is_wrong(stream: str, fields: dict[str, str], reason: str):
@@ -112,7 +120,7 @@ def test_a_bad_event_says_what_is_wrong(stream: str, fields: dict[str, str], rea
 
 
 def test_ids_are_the_same_in_capitals():
-    assert read(keys.HEARTBEATS, user_id=ADA.upper()) == [Effect(ADA, TOUCH)]
+    assert read(valkey_keys.HEARTBEATS, user_id=ADA.upper()) == [Effect(ADA, TOUCH)]
 
 
 @pytest.mark.parametrize(
@@ -128,10 +136,10 @@ def test_ids_are_the_same_in_capitals():
     ],
 )
 def test_an_event_happened_when_it_says_or_else_when_it_was_added(fields: dict[str, str], at: int):
-    assert event(keys.HEARTBEATS, user_id=ADA, **fields)[0] == at
+    assert event(valkey_keys.HEARTBEATS, user_id=ADA, **fields)[0] == at
 
 
 def test_every_stream_is_read():
-    for stream in keys.STREAMS:
+    for stream in valkey_keys.STREAMS:
         with pytest.raises(BadEvent):
             read(stream)

@@ -12,7 +12,7 @@ from campus_stage import AUCKLAND, CAIRO, HONOLULU, KIRITIMATI, OSLO, PAGO_PAGO,
 from sqlalchemy import insert
 
 from laurels.activity.store.people import Campus, User
-from laurels.laurels import Laurels
+from laurels.engine import Laurels
 from laurels.postgres import tables
 
 DIES = Path(__file__).with_name("finalize_and_die.py")

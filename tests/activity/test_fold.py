@@ -5,10 +5,10 @@ from random import Random
 
 import pytest
 
-from laurels.activity import keys
+from laurels.activity import valkey_keys
+from laurels.activity.accumulate import Source, Sourced, fold
 from laurels.activity.days import day_at, day_of
 from laurels.activity.events import ACCEPT, SENDER, TOUCH, Effect
-from laurels.activity.fold import Source, Sourced, fold
 from laurels.activity.guard import Sent
 from laurels.activity.store.people import Campus
 from laurels.moments import HOUR, moment_of
@@ -17,7 +17,7 @@ NOON = moment_of(datetime(2025, 10, 24, 12, tzinfo=UTC))
 UTC_CAMPUS = Campus("c", "here", "UTC")
 
 
-def sourced(user: str, what: str, other: str = "", at: int = NOON, stream: str = keys.CHAT) -> Sourced:
+def sourced(user: str, what: str, other: str = "", at: int = NOON, stream: str = valkey_keys.CHAT) -> Sourced:
     return Sourced(Effect(user, what, other), Source(stream, "5-1", at // 1000))
 
 
@@ -69,12 +69,12 @@ def test_what_is_late_is_counted_by_its_stream():
     ended = moment_of(datetime(2025, 10, 23, tzinfo=UTC))
     effects = [sourced("ada", TOUCH, at=ended - 1000), sourced("ada", TOUCH, at=ended)]
     campuses = {"ada": UTC_CAMPUS}
-    assert fold(effects, campuses, ended + 48 * HOUR).late == {keys.CHAT: 1}
+    assert fold(effects, campuses, ended + 48 * HOUR).late == {valkey_keys.CHAT: 1}
     assert fold(effects, campuses, ended + 48 * HOUR - 1).late == {}
 
 
 def test_what_waits_for_a_campus_is_written_and_read_without_a_loss():
-    waits = [sourced("ada", "dm_sent"), sourced("ada", SENDER, "bob", stream=keys.INVITES)]
+    waits = [sourced("ada", "dm_sent"), sourced("ada", SENDER, "bob", stream=valkey_keys.INVITES)]
     folded = fold(waits, {}, NOON)
     assert folded.days == {}
     assert [Sourced.read("ada", text) for text in folded.parked["ada"]] == waits

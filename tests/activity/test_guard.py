@@ -10,11 +10,11 @@ from accrual_stage import NOON
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
+from laurels.activity.accumulate import DayChange, Folded
 from laurels.activity.days import day_at
-from laurels.activity.fold import DayChange, Folded
 from laurels.activity.guard import Sent, judge
-from laurels.activity.keys import ActivityKeys, shard_of
-from laurels.activity.message import ShardCall
+from laurels.activity.shard_changes import ShardCall
+from laurels.activity.valkey_keys import ActivityKeys, shard_of
 from laurels.moments import SECOND, moment_of
 from laurels.valkey import activity
 from laurels.valkey.client import Valkey

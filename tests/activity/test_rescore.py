@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING
 
 from campus_stage import OSLO, Stage, user
 
-from laurels.activity.keys import SHARDS
 from laurels.activity.rankings import PERIODS, Rankings, board_of
 from laurels.activity.scoring import SCOPES
+from laurels.activity.valkey_keys import SHARDS
 from laurels.clock import FixedClock
-from laurels.laurels import Laurels
+from laurels.engine import Laurels
 
 if TYPE_CHECKING:
     import pytest

@@ -10,8 +10,8 @@ import pytest
 from accrual_oracle import Folded
 
 from laurels.activity.events import read_event
-from laurels.activity.keys import STREAMS
 from laurels.activity.simulator import Plan, SimulatedEvent, World, simulate
+from laurels.activity.valkey_keys import STREAMS
 from laurels.errors import InvalidInput
 from laurels.moments import moment_of
 

@@ -15,10 +15,10 @@ from structlog.testing import capture_logs
 
 from laurels.access.store.keys import EVERY_PROJECT, SCOPES
 from laurels.clock import FixedClock
+from laurels.engine import Laurels
 from laurels.http import middleware, problems
 from laurels.http.app import create_app
 from laurels.http.routes import health
-from laurels.laurels import Laurels
 from laurels.logs import add_request
 from laurels.moments import moment_of
 

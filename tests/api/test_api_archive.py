@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from httpx import AsyncClient
 
     from laurels.clock import FixedClock
-    from laurels.laurels import Laurels
+    from laurels.engine import Laurels
 
     from .conftest import MakeKey
 

@@ -6,10 +6,10 @@ import httpx
 import pytest
 
 from laurels.access.credential_cache import FRESH_SECONDS
+from laurels.engine import Laurels
 from laurels.errors import Unavailable
 from laurels.http.app import create_app
 from laurels.http.authentication import Keyring
-from laurels.laurels import Laurels
 
 if TYPE_CHECKING:
     from httpx import AsyncClient

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
     from laurels.access.store.keys import Scope
-    from laurels.laurels import Laurels
+    from laurels.engine import Laurels
 
     from .conftest import ClientWith
 

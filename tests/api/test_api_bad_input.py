@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
     from httpx import AsyncClient
 
-    from laurels.laurels import Laurels
+    from laurels.engine import Laurels
 
 CASES = groups_of_cases()
 AT_ONCE = 8

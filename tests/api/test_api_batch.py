@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from httpx import AsyncClient
 
-    from laurels.laurels import Laurels
+    from laurels.engine import Laurels
 
 LINES = {"Content-Type": "application/x-ndjson"}
 

@@ -13,8 +13,8 @@ from campus_stage import Stage, stores_apart
 from laurels.access.store.secrets import NewSecret
 from laurels.activity.store.people import Campus, User
 from laurels.clock import FixedClock
+from laurels.engine import Laurels
 from laurels.http.app import create_app
-from laurels.laurels import Laurels
 
 from .player_tokens import bearer, token
 

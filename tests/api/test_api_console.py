@@ -11,7 +11,7 @@ from laurels.access.store.keys import SCOPES
 if TYPE_CHECKING:
     import httpx
 
-    from laurels.laurels import Laurels
+    from laurels.engine import Laurels
 
     from .conftest import ClientWith, MakeKey
 

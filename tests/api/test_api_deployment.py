@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from laurels.activity import keys
+from laurels.activity import valkey_keys
 from laurels.boards.keys import BoardRef
 from laurels.history import operator_status
 from laurels.history.operator_status import CAMPUS_LETTERS, Oversight
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from httpx import AsyncClient
 
+    from laurels.engine import Laurels
     from laurels.journal.store.rows import Stream
-    from laurels.laurels import Laurels
 
 
 @pytest.fixture(autouse=True)
@@ -147,7 +147,7 @@ class TestDeadLetters:
     async def test_of_a_campus_are_listed_and_discarded_and_sent_again_where_they_came_from(
         self, client: AsyncClient, laurels: Laurels
     ):
-        assert CAMPUS_LETTERS == keys.DEAD
+        assert CAMPUS_LETTERS == valkey_keys.DEAD
         name = (
             await laurels.valkey.command("XADD", CAMPUS_LETTERS, "*", "stream", "x:posts", "reason", "no id")
         ).decode()

@@ -9,7 +9,7 @@ from laurels.valkey import client as valkey_client
 if TYPE_CHECKING:
     from httpx import AsyncClient
 
-    from laurels.laurels import Laurels
+    from laurels.engine import Laurels
 
 
 async def waits(laurels: Laurels) -> int:

@@ -8,7 +8,7 @@ from urllib.parse import quote
 if TYPE_CHECKING:
     from httpx import AsyncClient
 
-    from laurels.laurels import Laurels
+    from laurels.engine import Laurels
 
     from .conftest import MakeKey
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from fastapi import FastAPI
 
-    from laurels.laurels import Laurels
+    from laurels.engine import Laurels
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,image/webp,*/*;q=0.8"}
 

@@ -13,11 +13,11 @@ from player_tokens import bearer, signed, token
 from ways import SCORE, Way, known, request_of, serving
 
 from laurels.access.store.secrets import NewSecret
+from laurels.engine import Laurels
 from laurels.http.app import create_app
 from laurels.http.middleware import CLIENT_LEFT
 from laurels.http.server import fast_protocol
 from laurels.http.server.fast_protocol import HEAD_BYTES, MOST_HEADS, Protocol
-from laurels.laurels import Laurels
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

@@ -7,10 +7,10 @@ import pytest
 from places import fast_place, folder_that_anybody_may_pass
 
 from laurels import embedded
+from laurels.engine import Laurels
 from laurels.http.app import create_app
 from laurels.http.routes import health
 from laurels.journal.streams import Backlog
-from laurels.laurels import Laurels
 
 if TYPE_CHECKING:
     from collections.abc import Generator

@@ -9,10 +9,10 @@ import httpx
 import pytest
 
 from laurels.boards.keys import BoardRef
+from laurels.engine import Laurels
 from laurels.errors import InFlight, OutcomeUnknown
 from laurels.http.app import create_app
 from laurels.http.routes import scores
-from laurels.laurels import Laurels
 from laurels.moments import SECOND
 from laurels.scores import idempotency
 from laurels.valkey import functions

@@ -11,8 +11,8 @@ from boards.raw_valkey import RawValkey
 from httpx import ASGITransport, AsyncClient
 from sqlalchemy import select
 
+from laurels.engine import Laurels
 from laurels.http.app import create_app
-from laurels.laurels import Laurels
 from laurels.moments import moment_of
 from laurels.postgres.tables import boards as stored
 from laurels.postgres.tables import journal

@@ -9,8 +9,8 @@ from valkey_cluster import running_cluster
 
 from laurels.access.limits import Limiter, Rates, ValkeyStorage
 from laurels.access.store.secrets import NewSecret
+from laurels.engine import Laurels
 from laurels.http.app import create_app
-from laurels.laurels import Laurels
 from laurels.metrics import REGISTRY
 from laurels.valkey.client import Valkey
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
     from laurels.embedded import Endpoints
-    from laurels.laurels import Laurels
+    from laurels.engine import Laurels
 
     from .conftest import MakeKey
 

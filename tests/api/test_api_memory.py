@@ -9,8 +9,8 @@ import pytest
 
 from laurels.access.credential_cache import FRESH_SECONDS, Memory
 from laurels.access.revocations import Withdrawals
+from laurels.engine import Laurels
 from laurels.errors import Unavailable
-from laurels.laurels import Laurels
 from laurels.valkey.client import Valkey
 
 from .player_tokens import bearer, token

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from httpx import AsyncClient
 
-    from laurels.laurels import Laurels
+    from laurels.engine import Laurels
 
     from .conftest import ClientWith, MakeKey
 

@@ -15,7 +15,7 @@ from .player_tokens import NOW, bearer, token
 if TYPE_CHECKING:
     from httpx import AsyncClient
 
-    from laurels.laurels import Laurels
+    from laurels.engine import Laurels
 
     from .conftest import ClientWith, MakeKey
 

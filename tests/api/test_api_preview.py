@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from httpx import AsyncClient
 
-    from laurels.laurels import Laurels
+    from laurels.engine import Laurels
 
     from .conftest import MakeKey
 

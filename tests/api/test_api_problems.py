@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from httpx import AsyncClient, Response
 
-    from laurels.laurels import Laurels
+    from laurels.engine import Laurels
 
     from .conftest import Logged
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import httpx
     from fastapi import FastAPI
 
-    from laurels.laurels import Laurels
+    from laurels.engine import Laurels
 
     from .conftest import MakeKey
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from laurels.activity.keys import DEAD, DEAD_CURSORS, HEARTBEATS, STREAMS
+from laurels.activity.valkey_keys import DEAD, DEAD_CURSORS, HEARTBEATS, STREAMS
 
 if TYPE_CHECKING:
     from httpx import AsyncClient
 
-    from laurels.laurels import Laurels
+    from laurels.engine import Laurels
 
 
 async def told(anybody: AsyncClient, metric: str) -> dict[str, float]:

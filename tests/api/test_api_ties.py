@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
+from laurels.engine import Laurels
 from laurels.http.app import create_app
-from laurels.laurels import Laurels
 from laurels.scores.submission import Submission, Submitted
 
 from .test_api_express import known, serving

@@ -11,8 +11,8 @@ import pytest
 import redis
 from valkey_servers import running_valkey, wait_until
 
+from laurels.engine import Laurels
 from laurels.http.app import create_app
-from laurels.laurels import Laurels
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator

@@ -20,7 +20,7 @@ from laurels import demo
 from laurels.access import sessions
 from laurels.access.store.keys import EVERY_PROJECT, digest_of
 from laurels.access.store.secrets import NewSecret
-from laurels.activity import keys as activity
+from laurels.activity import valkey_keys as activity
 from laurels.activity.simulator import Plan
 from laurels.errors import KeyTaken
 from laurels.http.app import create_app
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import socket
 
     from laurels.clock import FixedClock
-    from laurels.laurels import Laurels
+    from laurels.engine import Laurels
 
 NOON = datetime(2025, 10, 24, 12, tzinfo=UTC)
 DAY = 86_400 * 1_000_000

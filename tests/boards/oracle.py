@@ -8,8 +8,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from laurels.boards.definition import BoardDefinition, Window
+from laurels.boards.timezones import zone
 from laurels.boards.windows import Calendar, Slot
-from laurels.boards.zones import zone
 from laurels.errors import InvalidInput
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laurels.activity import keys as activity
-from laurels.activity.keys import ActivityKeys
+from laurels.activity import valkey_keys as activity
+from laurels.activity.valkey_keys import ActivityKeys
 from laurels.boards.claims import check_apart, check_templates
 from laurels.boards.definition import BoardDefinition, parse_definition
 from laurels.boards.keys import BoardRef, Cut, KeySpace

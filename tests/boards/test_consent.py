@@ -10,7 +10,7 @@ import pytest
 
 from laurels.boards.define import Definer
 from laurels.boards.definition import parse_definition
-from laurels.boards.existing import ExistingKeys
+from laurels.boards.existing_keys import ExistingKeys
 from laurels.boards.keys import BoardRef
 from laurels.boards.losses import Losses
 from laurels.errors import Conflict, Drop, DropNotAllowed, InvalidInput, NotFound
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from laurels.boards.board import Board
     from laurels.clock import FixedClock
-    from laurels.laurels import Laurels as AsyncLaurels
+    from laurels.engine import Laurels as AsyncLaurels
     from laurels.sync import Laurels
 
     NewBoard = Callable[..., str]

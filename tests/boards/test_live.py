@@ -11,8 +11,8 @@ import pytest
 from places import fast_place, folder_that_anybody_may_pass
 
 from laurels import embedded
+from laurels.engine import Laurels as AsyncLaurels
 from laurels.errors import InvalidInput, NotFound
-from laurels.laurels import Laurels as AsyncLaurels
 from laurels.moments import DAY
 from laurels.scores import live
 from laurels.scores.view_diff import Change, Snapshot

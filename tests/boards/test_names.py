@@ -24,10 +24,10 @@ from laurels.boards.definition import BoardDefinition, parse_definition
 from laurels.boards.keys import BoardRef, Cut, KeySpace
 from laurels.boards.retention import PARTS
 from laurels.clock import FixedClock
+from laurels.engine import Laurels
 from laurels.errors import InvalidInput
-from laurels.laurels import Laurels
 from laurels.moments import moment_of
-from laurels.valkey import discards, names
+from laurels.valkey import chunked_delete, names
 from laurels.valkey.names import BOARD_NAMES, CAMPUS_WINDOW, LEADERS, RESERVED, REVOCATIONS
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ async def touched(request: pytest.FixtureRequest, endpoints: Endpoints) -> Async
     else:
         clients = [untyped.Redis.from_url(valkey_url)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(discards, "MANY_ENTRIES", 5)
+        patch.setattr(chunked_delete, "MANY_ENTRIES", 5)
         patch.setenv("LAURELS_RATE_LIMIT_ADDRESS", "1000/second")
         found, channels = Keys(), set[str]()
         watches = [Watch(client, DATABASE if kind == "node" else 0) for client in clients]

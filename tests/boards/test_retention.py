@@ -12,7 +12,7 @@ from laurels.errors import Conflict, InvalidInput, NotFound
 from laurels.moments import moment_of
 from laurels.scores.submission import Submission
 from laurels.sync import Laurels
-from laurels.valkey.discards import MANY_ENTRIES, REGISTRY
+from laurels.valkey.chunked_delete import MANY_ENTRIES, REGISTRY
 
 if TYPE_CHECKING:
     from raw_valkey import RawValkey

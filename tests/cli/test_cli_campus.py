@@ -10,8 +10,8 @@ from uuid import uuid4
 import httpx
 from cli_processes import run, until
 
-from laurels.activity.keys import HEARTBEATS
-from laurels.laurels import Laurels
+from laurels.activity.valkey_keys import HEARTBEATS
+from laurels.engine import Laurels
 
 if TYPE_CHECKING:
     from cli_processes import Served

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from laurels.client import AsyncClient, BoardDefinition, Client, Submission, Unreachable, Window
+from laurels.engine import Laurels
 from laurels.errors import Conflict, InvalidInput, NotFound, Unauthorized
-from laurels.laurels import Laurels
 from laurels.scores.results import Among, Distribution, Page, Percentile, Standing
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from examples.framedle.play import Duel, Play
     from examples.stage import Stage
     from laurels.embedded import Endpoints
-    from laurels.laurels import Laurels
+    from laurels.engine import Laurels
     from laurels.scores.results import Entry, Friend
     from laurels.scores.submission import Submission
 

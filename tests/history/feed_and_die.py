@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 
-from laurels.laurels import Laurels
+from laurels.engine import Laurels
 from laurels.scores.feeds import Feeds
 from laurels.scores.submission import Submission
 

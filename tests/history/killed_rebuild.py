@@ -14,7 +14,7 @@ import sys
 from typing import Any
 
 from laurels.clock import FixedClock
-from laurels.laurels import Laurels
+from laurels.engine import Laurels
 
 
 async def main(valkey_url: str, postgres_url: str, board: str, now: str, commands: str) -> None:

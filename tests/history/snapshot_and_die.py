@@ -9,7 +9,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from laurels.clock import FixedClock
-from laurels.laurels import Laurels
+from laurels.engine import Laurels
 from laurels.scores.shards import SpreadWindow
 
 if TYPE_CHECKING:

@@ -17,11 +17,11 @@ from sqlalchemy import text
 
 from laurels import Submission, embedded
 from laurels.boards.keys import BoardRef
+from laurels.engine import Laurels
 from laurels.errors import Unavailable
 from laurels.journal.drain import ATTEMPTS, Drain
 from laurels.journal.store.rows import StreamId
 from laurels.journal.streams import Backlog
-from laurels.laurels import Laurels
 from laurels.moments import datetime_of
 from laurels.valkey.client import stream_entries
 

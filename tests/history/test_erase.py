@@ -15,7 +15,7 @@ from laurels.moments import datetime_of
 
 if TYPE_CHECKING:
     from laurels.clock import FixedClock
-    from laurels.laurels import Laurels
+    from laurels.engine import Laurels
 
 NAME = 'ada-7f3a \x00 "é'
 BOARD = "privacy/board"

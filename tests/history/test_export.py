@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from laurels.clock import FixedClock
     from laurels.embedded import Endpoints
-    from laurels.laurels import Laurels
+    from laurels.engine import Laurels
 
     NewBoard = Callable[..., Awaitable[str]]
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator
 
     from laurels.clock import FixedClock
-    from laurels.laurels import Laurels
+    from laurels.engine import Laurels
     from laurels.valkey import messages
 
     NewBoard = Callable[..., Awaitable[str]]

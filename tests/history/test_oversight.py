@@ -12,8 +12,8 @@ from laurels.history import operator_status
 from laurels.valkey.client import stream_entries
 
 if TYPE_CHECKING:
+    from laurels.engine import Laurels
     from laurels.history.operator_status import DeadLetter, Oversight
-    from laurels.laurels import Laurels
 
 
 @pytest.fixture

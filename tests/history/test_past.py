@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from laurels.arguments import InWindow
     from laurels.boards.windows import Slot
     from laurels.clock import FixedClock
+    from laurels.engine import Laurels
     from laurels.history.records import PastStanding
-    from laurels.laurels import Laurels
     from laurels.scores.queries import Start
     from laurels.scores.results import Entry
 

@@ -16,7 +16,7 @@ from laurels.moments import datetime_of
 
 if TYPE_CHECKING:
     from laurels.clock import FixedClock
-    from laurels.laurels import Laurels
+    from laurels.engine import Laurels
     from laurels.scores.results import Standing
 
 _numbers = count(1)

@@ -13,8 +13,8 @@ import pytest
 from oracle import Oracle, Scored, group_text
 
 from laurels.boards.definition import BoardDefinition, Window
+from laurels.boards.timezones import zone
 from laurels.boards.windows import Calendar
-from laurels.boards.zones import zone
 from laurels.errors import Drop, DropNotAllowed, InvalidInput, NotFound
 from laurels.history import snapshots as taking
 from laurels.history.store.snapshots import SnapshotStore
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from laurels.boards.board import Board
     from laurels.boards.windows import Slot
     from laurels.clock import FixedClock
+    from laurels.engine import Laurels
     from laurels.history.records import SnapshotInfo, SnapshotPage
     from laurels.history.store.snapshots import Row
-    from laurels.laurels import Laurels
     from laurels.moments import Moment
     from laurels.valkey.messages import Listed
 

@@ -11,8 +11,8 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from valkey_cluster import running_cluster
 
 from laurels.clock import FixedClock
+from laurels.engine import Laurels
 from laurels.index.triggers import follow_clock
-from laurels.laurels import Laurels
 from laurels.moments import moment_of
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy.ext.asyncio import AsyncEngine
 
-    from laurels.laurels import Laurels
+    from laurels.engine import Laurels
 
 _numbers = count(1)
 _made: list[str] = []

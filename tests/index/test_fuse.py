@@ -15,10 +15,10 @@ from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from laurels.clock import FixedClock
+from laurels.engine import Laurels
 from laurels.errors import InvalidInput, LaurelsError, NotFound
 from laurels.index import Fused, Indexes, Leaderboard, LeaderboardIndex, RankedList, Similar, fuse, hnsw_index
 from laurels.index.triggers import follow_clock
-from laurels.laurels import Laurels
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator, Sequence

@@ -17,7 +17,7 @@ from laurels.index import Indexes, LeaderboardIndex, install, leaderboard
 from laurels.index.apply import Applier, read_cursor
 from laurels.index.declare import declared
 from laurels.index.outbox import Outbox
-from laurels.index.placing import Placer
+from laurels.index.writes import Placer
 from laurels.valkey.functions import CursorMoved
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine
 
     from laurels.clock import FixedClock
-    from laurels.laurels import Laurels
+    from laurels.engine import Laurels
 
 
 async def put(engine: AsyncEngine, model: type[Any], *scores: int, first: int = 1) -> None:

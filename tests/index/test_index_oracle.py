@@ -21,7 +21,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from laurels.boards.keys import BoardRef
 from laurels.index import leaderboard
 from laurels.index.outbox import Outbox
-from laurels.index.placing import Placer
+from laurels.index.writes import Placer
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
     from laurels.clock import FixedClock
+    from laurels.engine import Laurels
     from laurels.index import Indexes
-    from laurels.laurels import Laurels
 
 REGIONS = ["asia", "eu", "", "a=b,c:{}|%é🎲", None]
 CITIES = ["x", "tokyo", None]
@@ -277,7 +277,7 @@ async def play(
         on_update="move" if moves else "keep",
         order="asc" if ascending else "desc",
     )
-    monkeypatch.setattr("laurels.index.placing.WRITES_A_CALL", 12)
+    monkeypatch.setattr("laurels.index.writes.WRITES_A_CALL", 12)
     driver = Driver(seed, engine, clock, model, Oracle(moves, 3, ascending))
     async with opened(laurels, engine, model) as index:
         for number in range(steps):

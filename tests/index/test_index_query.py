@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine
 
     from laurels.clock import FixedClock
+    from laurels.engine import Laurels
     from laurels.index import Indexes
-    from laurels.laurels import Laurels
 
 PLAYERS = [
     (1, "asia", "tokyo", 50),

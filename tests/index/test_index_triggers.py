@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine
 
     from laurels.clock import FixedClock
-    from laurels.laurels import Laurels
+    from laurels.engine import Laurels
 
 
 async def captured(engine: AsyncEngine, model: type[Any]) -> list[tuple[str, str, int | None]]:

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import NullPool, create_engine, make_url, text
 
 from laurels.clock import FixedClock
-from laurels.laurels import Laurels
+from laurels.engine import Laurels
 from laurels.moments import moment_of
 
 if TYPE_CHECKING:

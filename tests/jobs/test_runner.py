@@ -8,13 +8,13 @@ import pytest
 from sqlalchemy import text
 
 from laurels.clock import FixedClock, system_clock
+from laurels.engine import Laurels
 from laurels.errors import NotFound
 from laurels.jobs import runner as running
 from laurels.jobs.agenda import AGENDA
 from laurels.jobs.runner import Context, Job, Runner
 from laurels.jobs.schedule import Cron, Every
 from laurels.jobs.store import JobState, JobStore
-from laurels.laurels import Laurels
 from laurels.moments import SECOND, Moment, datetime_of
 
 if TYPE_CHECKING:

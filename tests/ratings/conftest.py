@@ -10,7 +10,7 @@ import pytest
 from valkey_cluster import running_cluster
 
 from laurels.clock import FixedClock
-from laurels.laurels import Laurels
+from laurels.engine import Laurels
 from laurels.moments import moment_of
 
 if TYPE_CHECKING:

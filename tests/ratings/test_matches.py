@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from laurels.clock import FixedClock
+    from laurels.engine import Laurels
     from laurels.journal.store.rows import Row
-    from laurels.laurels import Laurels
     from laurels.ratings.match import Matched
 
     NewBoard = Callable[..., Awaitable[str]]

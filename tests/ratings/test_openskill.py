@@ -18,7 +18,7 @@ from laurels.ratings.systems import newcomer, outcomes
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from laurels.laurels import Laurels
+    from laurels.engine import Laurels
 
     NewBoard = Callable[..., Awaitable[str]]
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from laurels.valkey import functions
+from laurels.valkey.chunked_delete import ENTRIES_A_CALL, LIFE_SECONDS, MANY_ENTRIES, REGISTRY, Discards
 from laurels.valkey.client import Valkey
-from laurels.valkey.discards import ENTRIES_A_CALL, LIFE_SECONDS, MANY_ENTRIES, REGISTRY, Discards
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

@@ -16,10 +16,10 @@ import jwt
 from cli_processes import Served, serving
 
 from laurels.access.store.secrets import NewSecret
-from laurels.activity import keys
+from laurels.activity import valkey_keys
 from laurels.activity.simulator import Plan, World, simulate
 from laurels.activity.store.people import Campus, User
-from laurels.laurels import Laurels
+from laurels.engine import Laurels
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -61,7 +61,7 @@ class CampusDays:
         """Games that end now, counted and ranked."""
         game = {"event": "ended", "kind": "chess", "a": winner, "b": loser, "winner": winner}
         words = [word for pair in game.items() for word in pair]
-        await self.laurels.valkey.commands([("XADD", keys.ACTIVITIES, "*", *words)] * times)
+        await self.laurels.valkey.commands([("XADD", valkey_keys.ACTIVITIES, "*", *words)] * times)
         await self.count()
 
     async def count(self) -> None:

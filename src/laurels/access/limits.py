@@ -26,8 +26,8 @@ from laurels.valkey.names import LIMIT
 if TYPE_CHECKING:
     from starlette.requests import Request
 
+    from laurels.engine import Laurels
     from laurels.http.authentication import Holder
-    from laurels.laurels import Laurels
 
 # Longer than a healthy Valkey ever takes.
 ANSWER_SECONDS: Final = 1.0

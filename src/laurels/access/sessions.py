@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from laurels.laurels import Laurels
+    from laurels.engine import Laurels
 
 COOKIE: Final = "laurels_session"
 # Over HTTPS. By this prefix a browser takes it from this very host alone, not from its neighbours.

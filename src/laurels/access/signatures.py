@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from starlette.types import Message
 
     from laurels.access.store.secrets import ActiveSecret
-    from laurels.laurels import Laurels
+    from laurels.engine import Laurels
 
 # How far the client's clock may be from ours, in seconds.
 WINDOW_SECONDS: Final = 300

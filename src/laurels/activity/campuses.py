@@ -9,15 +9,15 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final
 
-from laurels.activity.keys import shard_of
+from laurels.activity.valkey_keys import shard_of
 from laurels.errors import LaurelsError
 from laurels.logs import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from laurels.activity.keys import ActivityKeys
     from laurels.activity.store.people import Campus, CampusStore
+    from laurels.activity.valkey_keys import ActivityKeys
     from laurels.valkey.client import Valkey, Value
 
 # How long what PostgreSQL said of a user is remembered in Valkey.

@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
+from laurels.activity.accumulate import Source, Sourced, fold
 from laurels.activity.events import BadEvent, read_event
-from laurels.activity.fold import Source, Sourced, fold
-from laurels.activity.keys import (
+from laurels.activity.shard_changes import ShardCall
+from laurels.activity.valkey_keys import (
     DEAD,
     DEAD_CURSORS,
     GROUP,
@@ -33,7 +34,6 @@ from laurels.activity.keys import (
     ActivityKeys,
     shard_of,
 )
-from laurels.activity.message import ShardCall
 from laurels.errors import LaurelsError
 from laurels.logs import get_logger
 from laurels.valkey import activity
@@ -42,8 +42,8 @@ from laurels.valkey.activity import Call
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from laurels.activity.accumulate import CampusLike
     from laurels.activity.campuses import Campuses
-    from laurels.activity.fold import CampusLike
     from laurels.clock import Clock
     from laurels.valkey.client import Valkey
 

@@ -6,7 +6,7 @@ from functools import cache, lru_cache
 from typing import Final, NamedTuple
 
 from laurels.boards.tiling import Days, WallClock
-from laurels.boards.zones import zone
+from laurels.boards.timezones import zone
 from laurels.moments import HOUR, Moment
 
 KEPT: Final = 48 * HOUR

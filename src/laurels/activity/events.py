@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from laurels.activity import keys
+from laurels.activity import valkey_keys
 from laurels.errors import InvalidInput
 from laurels.moments import moment_of
 
@@ -187,11 +187,11 @@ _ROOMS: Final = frozenset({b"created", b"join", b"leave", b"mute", b"kick", b"ro
 _ACTIVITIES: Final = frozenset({b"created", b"started", b"ended"})
 
 _READERS: Final[dict[str, Callable[[Mapping[bytes, bytes]], tuple[Effect, ...]]]] = {
-    keys.INVITES: _of_invites,
-    keys.FRIENDSHIPS: _of_friendships,
-    keys.CHAT: _of_chat,
-    keys.ROOMCHAT: _of_roomchat,
-    keys.ROOMS: _of_rooms,
-    keys.ACTIVITIES: _of_activities,
-    keys.HEARTBEATS: _of_heartbeats,
+    valkey_keys.INVITES: _of_invites,
+    valkey_keys.FRIENDSHIPS: _of_friendships,
+    valkey_keys.CHAT: _of_chat,
+    valkey_keys.ROOMCHAT: _of_roomchat,
+    valkey_keys.ROOMS: _of_rooms,
+    valkey_keys.ACTIVITIES: _of_activities,
+    valkey_keys.HEARTBEATS: _of_heartbeats,
 }

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Final
 from laurels.activity import badges
 from laurels.activity.counters import Counters
 from laurels.activity.days import Day, day_at, day_of
-from laurels.activity.keys import SHARDS, ActivityKeys
-from laurels.activity.marks import Marks
+from laurels.activity.dirty_days import Marks
 from laurels.activity.policy import policy_on
 from laurels.activity.rankings import PERIODS, is_sound
 from laurels.activity.scoring import SCOPES, Scores, score
 from laurels.activity.store.days import COUNTERS, BadgeRow, CampusDays, Counted, DayKey, Ranked
 from laurels.activity.store.totals import Totals, Worked
 from laurels.activity.streaks import days_from
+from laurels.activity.valkey_keys import SHARDS, ActivityKeys
 from laurels.errors import LaurelsError
 from laurels.moments import SECOND, datetime_of
 

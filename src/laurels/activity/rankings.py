@@ -13,7 +13,7 @@ from laurels.activity.scoring import SCOPES
 from laurels.boards.board import Address
 from laurels.boards.definition import BoardDefinition
 from laurels.boards.keys import WHOLE, BoardRef
-from laurels.boards.zones import zone_names
+from laurels.boards.timezones import zone_names
 from laurels.errors import Conflict, LaurelsError, NotFound
 from laurels.moments import MICROSECOND, datetime_of
 from laurels.scores.submission import Submission

@@ -12,21 +12,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from laurels.activity.days import day_of
-from laurels.activity.keys import SHARDS, ActivityKeys, shard_of
-from laurels.activity.marks import Marks
+from laurels.activity.dirty_days import Marks
 from laurels.activity.policy import policy_on
 from laurels.activity.rankings import PERIODS, is_sound
 from laurels.activity.scoring import SCOPES, Scores, score
 from laurels.activity.store.days import DayKey
 from laurels.activity.store.totals import Worked
 from laurels.activity.streaks import Streak, days_from, streak_on
+from laurels.activity.valkey_keys import SHARDS, ActivityKeys, shard_of
 from laurels.logs import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from laurels.activity.counters import Counters
-    from laurels.activity.marks import Mark
+    from laurels.activity.dirty_days import Mark
     from laurels.activity.rankings import Rankings
     from laurels.activity.store.days import CampusDays
     from laurels.activity.store.people import Campus, CampusStore

@@ -11,9 +11,9 @@ from datetime import date, timedelta
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from laurels.activity import keys
+from laurels.activity import valkey_keys
 from laurels.activity.days import day_at, day_of
-from laurels.boards.zones import zone
+from laurels.boards.timezones import zone
 from laurels.errors import InvalidInput
 from laurels.moments import HOUR, Moment, datetime_of
 
@@ -205,28 +205,30 @@ def _direct_message(world: World, person: int, at: int, chance: Random) -> Simul
     other = world.somebody_else(person, chance)
     convo = "-".join(str(number) for number in sorted((person, other)))
     fields = {"event": "msg:new", "convo_id": convo, **_two(world, "from", person, "to", other)}
-    return _made(keys.CHAT, at, fields)
+    return _made(valkey_keys.CHAT, at, fields)
 
 
 def _room_message(world: World, person: int, at: int, chance: Random) -> SimulatedEvent:
-    return _made(keys.ROOMCHAT, at, {"event": "msg:new", **_in_room(world, person, chance)})
+    return _made(valkey_keys.ROOMCHAT, at, {"event": "msg:new", **_in_room(world, person, chance)})
 
 
 def _room(world: World, person: int, at: int, chance: Random) -> SimulatedEvent:
     (event,) = chance.choices(("join", "leave", "created", "mute", "kick", "role"), (50, 35, 6, 4, 2, 3))
-    return _made(keys.ROOMS, at, {"event": event, **_in_room(world, person, chance)})
+    return _made(valkey_keys.ROOMS, at, {"event": event, **_in_room(world, person, chance)})
 
 
 def _invitation(world: World, person: int, at: int, chance: Random) -> SimulatedEvent:
     (event,) = chance.choices(("sent", "accepted", "declined", "cancelled"), (50, 35, 10, 5))
     other = world.somebody_else(person, chance)
-    return _made(keys.INVITES, at, {"event": event, **_two(world, "from", person, "to", other)})
+    return _made(valkey_keys.INVITES, at, {"event": event, **_two(world, "from", person, "to", other)})
 
 
 def _friendship(world: World, person: int, at: int, chance: Random) -> SimulatedEvent:
     (event,) = chance.choices(("accepted", "blocked", "unblocked"), (90, 7, 3))
     other = world.somebody_else(person, chance)
-    return _made(keys.FRIENDSHIPS, at, {"event": event, **_two(world, "user_a", person, "user_b", other)})
+    return _made(
+        valkey_keys.FRIENDSHIPS, at, {"event": event, **_two(world, "user_a", person, "user_b", other)}
+    )
 
 
 def _activity(world: World, person: int, at: int, chance: Random) -> SimulatedEvent:
@@ -235,11 +237,11 @@ def _activity(world: World, person: int, at: int, chance: Random) -> SimulatedEv
     fields = {"event": event, "kind": chance.choice(KINDS), **players}
     if event == "ended" and chance.random() < 0.85:
         fields["winner"] = chance.choice(list(players.values()))
-    return _made(keys.ACTIVITIES, at, fields)
+    return _made(valkey_keys.ACTIVITIES, at, fields)
 
 
 def _heartbeat(world: World, person: int, at: int, chance: Random) -> SimulatedEvent:  # noqa: ARG001  # as the others
-    return _made(keys.HEARTBEATS, at, {"user_id": world.people[person].id})
+    return _made(valkey_keys.HEARTBEATS, at, {"user_id": world.people[person].id})
 
 
 _SHARES: Final[dict[Callable[[World, int, int, Random], SimulatedEvent], int]] = {

@@ -12,7 +12,7 @@ from datetime import timedelta
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from laurels.boards import zones
+from laurels.boards import timezones
 from laurels.boards.arrivals import Arrivals
 from laurels.boards.definition import BoardDefinition, Window, require_writer
 from laurels.boards.keys import WHOLE, BoardRef, Cut, KeySpace
@@ -41,7 +41,7 @@ CLOCK_SKEW: Final = timedelta(minutes=5) // MICROSECOND
 ARCHIVING_GRACE: Final = timedelta(days=3) // MICROSECOND
 
 # How long a window's memory stays at the most, once it may go. A large one is taken away in pieces meanwhile
-# (`valkey/discards.py`), others at once; where nobody does so, it expires.
+# (`valkey/chunked_delete.py`), others at once; where nobody does so, it expires.
 LINGER: Final = timedelta(minutes=30) // MICROSECOND
 # Of windows that end every few minutes there would be many more at a time than the board keeps.
 SHORTEST_TO_LINGER: Final = timedelta(hours=1).total_seconds()
@@ -281,7 +281,7 @@ class Board:
             is_hidden = window not in windows
             if window.label in archived and not is_hidden:
                 needed = max(needed, lateness + ARCHIVING_GRACE)
-            calendar = Calendar(window, zones.zone(zone))
+            calendar = Calendar(window, timezones.zone(zone))
             return Pane(window, zone, calendar, how, base, is_hidden, needed, self._linger(window))
 
         direct: dict[str, Pane] = {}

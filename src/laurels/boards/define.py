@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from laurels.boards.claims import Patterns
     from laurels.boards.definition import Owner, StoredBoard, Window
     from laurels.boards.drops import Drops
-    from laurels.boards.existing import ExistingKeys, Found
+    from laurels.boards.existing_keys import ExistingKeys, Found
     from laurels.boards.losses import Losses
     from laurels.boards.store import BoardStore, Retired, Terms
     from laurels.moments import Moment

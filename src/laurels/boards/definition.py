@@ -28,7 +28,7 @@ from laurels.boards.durations import Duration, Keep  # noqa: TC001  # pydantic r
 from laurels.boards.patterns import Pattern
 from laurels.boards.rating import Rating  # noqa: TC001  # pydantic reads the annotations
 from laurels.boards.templates import check_template, key_parts
-from laurels.boards.zones import zone_names
+from laurels.boards.timezones import zone_names
 from laurels.errors import Conflict, FieldError, InvalidInput
 from laurels.valkey.names import BOARD_NAMES
 from laurels.wording import near, suggestion

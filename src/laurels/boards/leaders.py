@@ -11,7 +11,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from laurels.boards import zones
+from laurels.boards import timezones
 from laurels.boards.definition import BoardDefinition, Window
 from laurels.boards.windows import PARTS, RANGE_CODES, Calendar, leaders_slot
 from laurels.errors import InvalidInput
@@ -40,7 +40,7 @@ _SHAPE: Final = (
 )
 
 _CALENDARS: Final = {
-    code: Calendar(Window(period=period), zones.zone("UTC")) for code, period in RANGE_CODES.items()
+    code: Calendar(Window(period=period), timezones.zone("UTC")) for code, period in RANGE_CODES.items()
 }
 
 

@@ -20,7 +20,7 @@ from laurels.journal.entry import remove_entry
 from laurels.scores.results import WindowInfo
 from laurels.scores.submission import check_member
 from laurels.valkey import functions
-from laurels.valkey.discards import Discards
+from laurels.valkey.chunked_delete import Discards
 from laurels.valkey.functions import DefinitionChanged
 from laurels.valkey.messages import Guard, RemoveHeader
 

@@ -13,7 +13,7 @@ from laurels.activity.simulator import Plan, World
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from laurels.laurels import Laurels
+    from laurels.engine import Laurels
 
 PLAN: Final = Plan(campuses=3, users=180, days=3, events=6_000)
 SEED: Final = 7

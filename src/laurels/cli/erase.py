@@ -10,8 +10,8 @@ from laurels.cli.output import grouped, printable
 from laurels.cli.session import Session
 
 if TYPE_CHECKING:
+    from laurels.engine import Laurels
     from laurels.history.erase import Erased
-    from laurels.laurels import Laurels
 
 
 def erase(  # noqa: PLR0913  # a parameter is an option

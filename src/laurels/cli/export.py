@@ -21,8 +21,8 @@ from laurels.history import parquet_file
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+    from laurels.engine import Laurels
     from laurels.history.export import Imported
-    from laurels.laurels import Laurels
 
 File = Annotated[str, typer.Argument(metavar="FILE", help="NDJSON, also .gz or .zst; or .parquet")]
 

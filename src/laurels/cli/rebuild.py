@@ -10,8 +10,8 @@ from laurels.cli.session import Session
 from laurels.errors import Conflict, InvalidInput
 
 if TYPE_CHECKING:
+    from laurels.engine import Laurels
     from laurels.journal.rebuild import Rebuilding
-    from laurels.laurels import Laurels
 
 
 def rebuild(  # noqa: PLR0913  # each is an option of the command

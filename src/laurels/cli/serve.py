@@ -26,8 +26,8 @@ from laurels.cli.options import DataDir, Json
 from laurels.cli.output import Output
 from laurels.cli.welcome import OWN_BOARD, Announcement, Welcome
 from laurels.cli.worker import Background
+from laurels.engine import Laurels
 from laurels.errors import StartupError
-from laurels.laurels import Laurels
 from laurels.logs import configure_logs, get_logger
 from laurels.settings import Settings, load_settings
 

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, TypeVar
 
 from laurels.cli.output import Output
-from laurels.laurels import Laurels
+from laurels.engine import Laurels
 from laurels.logs import configure_logs
 from laurels.settings import load_settings
 

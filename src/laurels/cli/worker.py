@@ -13,9 +13,9 @@ from rich.text import Text
 
 from laurels.cli.options import DataDir, Json
 from laurels.cli.output import Output
+from laurels.engine import Laurels
 from laurels.jobs.agenda import AGENDA, LOOPS
 from laurels.jobs.runner import Runner
-from laurels.laurels import Laurels
 from laurels.logs import configure_logs, get_logger
 from laurels.settings import load_settings
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 import msgspec
 import zstandard
 
-from laurels.client.answers import decoded
+from laurels.client.decoding import decoded
 from laurels.client.steps import Request, Take
 from laurels.errors import InvalidInput, LaurelsError
 from laurels.scores.submission import BatchResult, Rejected, Submission

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import msgspec
 
-from laurels.client.answers import parsed
+from laurels.client.decoding import parsed
 from laurels.client.errors import NotUnderstood, error_for, error_of, problem_of
 from laurels.client.events import EventReader
 from laurels.client.retries import Tries, asked_pause, is_passing

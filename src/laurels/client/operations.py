@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from laurels.boards.definition import BoardDefinition, StoredBoard, field_errors
 from laurels.boards.keys import BoardRef
 from laurels.client import lines, live
-from laurels.client.answers import decoded
+from laurels.client.decoding import decoded
 from laurels.client.errors import NotUnderstood, error_of, problem_of
 from laurels.client.steps import Give, Lost, Request, Send
 from laurels.errors import InvalidInput, NotFound

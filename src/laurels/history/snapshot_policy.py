@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from laurels.boards import zones
+from laurels.boards import timezones
 from laurels.boards.definition import Window
 from laurels.boards.windows import Calendar
 from laurels.moments import MICROSECOND, Moment
@@ -94,7 +94,7 @@ def has_come(board: Board, policy: Policy, previous: Moment | None, now: Moment)
 
 
 def midnights(zone: str) -> Calendar:
-    return Calendar(Window(period="daily"), zones.zone(zone))
+    return Calendar(Window(period="daily"), timezones.zone(zone))
 
 
 def _ends_within(calendar: Calendar, previous: Moment, now: Moment) -> bool:

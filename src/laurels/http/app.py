@@ -13,6 +13,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.exceptions import ExceptionMiddleware
 
 from laurels.access.limits import Limiter
+from laurels.engine import Laurels
 from laurels.errors import LaurelsError
 from laurels.http import problems
 from laurels.http.authentication import Keyring
@@ -42,7 +43,6 @@ from laurels.http.routes import (
     snapshots,
     windows,
 )
-from laurels.laurels import Laurels
 from laurels.logs import configure_logs
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from laurels.access.players import Player
     from laurels.access.store.keys import Scope
     from laurels.access.store.secrets import ActiveSecret
-    from laurels.laurels import Laurels
+    from laurels.engine import Laurels
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from laurels.access.limits import Limiter
+    from laurels.engine import Laurels
     from laurels.http.authentication import Keyring
     from laurels.http.operation import Operation, ThinRoute
-    from laurels.laurels import Laurels
 
 # Beside those that the operation documents: they change what the body says, or who may read the answer. The
 # last two are read once, and mean something when they come again.

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import msgspec
 
 from laurels.index.outbox import Outbox, State
-from laurels.index.placing import Placer, Step, changes_of, records_a_call
 from laurels.index.rebuild import Rebuild
+from laurels.index.writes import Placer, Step, changes_of, records_a_call
 from laurels.logs import get_logger
 from laurels.valkey.functions import CursorMoved, DefinitionChanged
 

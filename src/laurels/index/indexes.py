@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession
     from sqlalchemy.orm import InstrumentedAttribute
 
+    from laurels.engine import Laurels
     from laurels.index.declare import Declared
-    from laurels.laurels import Laurels
 
 Model = TypeVar("Model")
 

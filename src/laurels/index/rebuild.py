@@ -20,8 +20,8 @@ from laurels.boards.board import Address, Board
 from laurels.boards.retention import PARTS
 from laurels.errors import Unavailable
 from laurels.index.outbox import LONG_SECONDS, Moved, Outbox
-from laurels.index.placing import Placer, Step, changes_of, records_a_call
 from laurels.index.positions import NOWHERE
+from laurels.index.writes import Placer, Step, changes_of, records_a_call
 from laurels.valkey import functions
 from laurels.valkey.functions import FenceLapsed
 from laurels.valkey.messages import Fence

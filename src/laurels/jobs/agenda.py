@@ -9,8 +9,8 @@ from laurels.jobs.runner import Job
 from laurels.jobs.schedule import Every
 
 if TYPE_CHECKING:
+    from laurels.engine import Laurels
     from laurels.jobs.runner import Context
-    from laurels.laurels import Laurels
     from laurels.moments import Moment
 
 # Under a load that never pauses a run ends now and then, so that it can be seen.

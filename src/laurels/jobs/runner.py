@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
     from datetime import datetime
 
+    from laurels.engine import Laurels
     from laurels.jobs.schedule import Rule
     from laurels.jobs.store import Turn
-    from laurels.laurels import Laurels
 
 # How long a worker waits at most until it looks again: for a run that was asked for, or for the turn that a
 # worker who died has left.

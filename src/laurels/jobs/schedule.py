@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from cronsim import CronSim
 
-from laurels.boards.zones import zone
+from laurels.boards.timezones import zone
 from laurels.moments import HOUR, SECOND, Moment, datetime_of, moment_of
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from laurels.scores.rolling import fold_days
 from laurels.scores.submission import EVERYBODY, MADE_ID, Checked, Submission, cuts_of
 from laurels.scores.submit import cuts_a_call
 from laurels.valkey import functions
-from laurels.valkey.discards import Discards
+from laurels.valkey.chunked_delete import Discards
 from laurels.valkey.messages import MetadataHeader, PlaceHeader, RemoveHeader
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from laurels.postgres.migrate import current_revision, expected_revision
 
 if TYPE_CHECKING:
     from laurels.access.limits import Limiter
-    from laurels.laurels import Laurels
+    from laurels.engine import Laurels
 
 # Longer than a healthy store ever takes, shorter than an orchestrator waits.
 CHECK_SECONDS: Final = 2.0

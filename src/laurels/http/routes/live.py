@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     from starlette.types import Receive, Scope, Send
 
+    from laurels.engine import Laurels
     from laurels.http.authentication import Call, Keyring
-    from laurels.laurels import Laurels
     from laurels.scores.live import Follower, Update
 
 # How often a silent stream says that it is alive, and the key is checked again. When this process hears of a

@@ -1,6 +1,6 @@
 -- Activity: what events do to the counters of users' days, each exactly once.
 --
--- All keys of a call but those of streams belong to one shard of users; activity/keys.py names them. A list of
+-- All keys of a call but those of streams belong to one shard of users; activity/valkey_keys.py names them. A list of
 -- effects is one msgpack array:
 --   limits   {rate, length}: a second with more than `rate` messages is hot; more than `length` hot seconds in
 --            a row are a burst, whose messages do not count

@@ -12,7 +12,7 @@ from sqlalchemy import text
 
 from laurels import embedded
 from laurels.boards.store import BoardStore
-from laurels.doctor.judgements import (
+from laurels.doctor.checks import (
     Finding,
     judge_durability,
     judge_folder,

@@ -14,7 +14,7 @@ from laurels.valkey import activity
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from laurels.activity.keys import ActivityKeys
+    from laurels.activity.valkey_keys import ActivityKeys
     from laurels.valkey.client import Valkey
 
 

@@ -11,13 +11,13 @@ from laurels import embedded
 from laurels.access.revocations import Withdrawals
 from laurels.access.store.keys import KeyStore
 from laurels.access.store.secrets import SecretStore
-from laurels.activity.flow import Activity
+from laurels.activity.wiring import Activity
 from laurels.boards.catalog import Catalog
 from laurels.boards.consent import parse_consent
 from laurels.boards.define import Definer
 from laurels.boards.definition import BoardDefinition, parse_definition
 from laurels.boards.drops import Drops
-from laurels.boards.existing import ExistingKeys
+from laurels.boards.existing_keys import ExistingKeys
 from laurels.boards.keys import BoardRef
 from laurels.boards.losses import Losses
 from laurels.boards.retention import Retention

@@ -10,8 +10,8 @@ from laurels.moments import SECOND
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from laurels.activity.fold import DayChange, Folded
-    from laurels.activity.keys import ActivityKeys
+    from laurels.activity.accumulate import DayChange, Folded
+    from laurels.activity.valkey_keys import ActivityKeys
     from laurels.moments import Moment
 
 

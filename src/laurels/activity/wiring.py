@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 from laurels.activity.campuses import Campuses
 from laurels.activity.consume import Accrual
+from laurels.activity.dirty_days import Marks
 from laurels.activity.finalize import Finalizer
-from laurels.activity.keys import ActivityKeys
-from laurels.activity.marks import Marks
 from laurels.activity.outbox import Relay
 from laurels.activity.rankings import Rankings
 from laurels.activity.rescore import Rescorer
@@ -18,6 +17,7 @@ from laurels.activity.store.people import CampusStore
 from laurels.activity.store.reads import CampusReads
 from laurels.activity.store.totals import Totals
 from laurels.activity.summary import CampusReader
+from laurels.activity.valkey_keys import ActivityKeys
 
 if TYPE_CHECKING:
     from laurels.boards.catalog import Catalog
