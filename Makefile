@@ -2,7 +2,7 @@
 # installed into .venv, in the versions of constraints.txt, and again only when these change.
 #
 #   make run ARGS="--port 9000"       options of `laurels serve`
-#   make test ARGS="tests/api -x"     options of pytest
+#   make test ARGS="tests/http -x"     options of pytest
 #   make matrix SERVERS="valkey=/opt/valkey-8/valkey-server"     one server of your own
 #   make bench ARGS="writes"          one benchmark
 #   make example NAME=projects        one of examples/; ARGS="--data-dir x" keeps its data
@@ -107,7 +107,7 @@ pictures: $(VENV)/.test $(NODE) ## take the README's pictures of the pages anew
 
 .PHONY: soak
 soak: $(VENV)/.test ## compare a million random operations with a plain sort; takes a day
-	ORACLE_OPERATIONS=$(ORACLE_OPERATIONS) $(BIN)/python -m pytest tests/boards/test_oracle.py $(ARGS)
+	ORACLE_OPERATIONS=$(ORACLE_OPERATIONS) $(BIN)/python -m pytest tests/scores/test_oracle.py $(ARGS)
 
 .PHONY: campus
 campus: $(VENV)/.test ## count a million simulated events while workers are killed, beside a plain fold; takes minutes
@@ -125,7 +125,7 @@ faults: $(VENV)/.test ## kill, freeze, fill and starve the stores under load, an
 
 .PHONY: fuzz
 fuzz: $(VENV)/.test ## send what Schemathesis makes of the OpenAPI document, by a seed of its own; takes an hour
-	FUZZ_EXAMPLES=$(FUZZ_EXAMPLES) FUZZ_SEED=$(FUZZ_SEED) $(BIN)/python -m pytest -s tests/api/test_api_fuzz.py $(ARGS)
+	FUZZ_EXAMPLES=$(FUZZ_EXAMPLES) FUZZ_SEED=$(FUZZ_SEED) $(BIN)/python -m pytest -s tests/http/test_http_fuzz.py $(ARGS)
 
 .PHONY: constraints
 constraints: ## choose the newest versions again, and write constraints.txt (needs uv)

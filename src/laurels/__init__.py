@@ -16,7 +16,7 @@ _HOMES = {
     "BoardDefinition": "laurels.boards.definition",
     "Window": "laurels.boards.definition",
     "Submission": "laurels.scores.submission",
-    "Laurels": "laurels.laurels",
+    "Laurels": "laurels.engine",
 }
 
 

@@ -8,14 +8,13 @@ import pytest
 from accrual_stage import NOON, AccrualStage
 from campus_stage import Stage, stores_apart
 from sqlalchemy import text
-from valkey_cluster import running_cluster
 
 from laurels.clock import FixedClock
 from laurels.engine import Laurels
 from laurels.moments import moment_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Generator
+    from collections.abc import AsyncGenerator
 
     from laurels.embedded import Endpoints
 
@@ -43,13 +42,6 @@ async def stage(campus_urls: tuple[str, str]) -> AsyncGenerator[Stage]:
             found = await connection.execute(text(TABLES))
             await connection.execute(text(f"TRUNCATE {', '.join(found.scalars())}"))
         yield Stage(laurels, clock)
-
-
-@pytest.fixture(scope="session")
-def cluster_url() -> Generator[str]:
-    """A Valkey Cluster of three primaries on loopback."""
-    with running_cluster(primaries=3) as url:
-        yield url
 
 
 @pytest.fixture(params=["node", "cluster"])

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import pytest
 from index_models import drop
 from sqlalchemy.ext.asyncio import create_async_engine
-from valkey_cluster import running_cluster
 
 from laurels.clock import FixedClock
 from laurels.engine import Laurels
@@ -16,18 +15,11 @@ from laurels.index.triggers import follow_clock
 from laurels.moments import moment_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Generator
+    from collections.abc import AsyncGenerator
 
     from sqlalchemy.ext.asyncio import AsyncEngine
 
     from laurels.embedded import Endpoints
-
-
-@pytest.fixture(scope="session")
-def cluster_url() -> Generator[str]:
-    """A Valkey Cluster of three primaries on loopback."""
-    with running_cluster(primaries=3) as url:
-        yield url
 
 
 NOON = moment_of(datetime(2025, 10, 24, 12, tzinfo=UTC))

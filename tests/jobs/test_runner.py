@@ -290,9 +290,9 @@ async def cut_connections(laurels: Laurels) -> None:
 
 
 class TestAWorker:
-    async def test_works_until_it_is_stopped(self, endpoints: Endpoints, own_postgres_url: str):
+    async def test_works_until_it_is_stopped(self, endpoints: Endpoints, empty_postgres_url: str):
         async with Laurels(
-            valkey_url=endpoints.valkey_url, postgres_url=own_postgres_url, clock=system_clock
+            valkey_url=endpoints.valkey_url, postgres_url=empty_postgres_url, clock=system_clock
         ) as laurels:
             work, stop = Work(rule=Every(1)), asyncio.Event()
             working = asyncio.create_task(Runner(laurels, [work.job]).run(stop))
@@ -301,9 +301,9 @@ class TestAWorker:
             await working
             assert len(set(work.runs)) == len(work.runs)
 
-    async def test_goes_on_when_its_connection_was_cut(self, endpoints: Endpoints, own_postgres_url: str):
+    async def test_goes_on_when_its_connection_was_cut(self, endpoints: Endpoints, empty_postgres_url: str):
         async with Laurels(
-            valkey_url=endpoints.valkey_url, postgres_url=own_postgres_url, clock=system_clock
+            valkey_url=endpoints.valkey_url, postgres_url=empty_postgres_url, clock=system_clock
         ) as laurels:
             work, stop = Work(rule=Every(1)), asyncio.Event()
             working = asyncio.create_task(Runner(laurels, [work.job]).run(stop))
@@ -314,9 +314,9 @@ class TestAWorker:
             stop.set()
             await working
 
-    async def test_in_process_does_all_there_is_to_do(self, endpoints: Endpoints, own_postgres_url: str):
+    async def test_in_process_does_all_there_is_to_do(self, endpoints: Endpoints, empty_postgres_url: str):
         async with Laurels(
-            valkey_url=endpoints.valkey_url, postgres_url=own_postgres_url, jobs=True
+            valkey_url=endpoints.valkey_url, postgres_url=empty_postgres_url, jobs=True
         ) as laurels:
 
             async def all_succeeded() -> bool:

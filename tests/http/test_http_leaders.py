@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from boards.raw_valkey import RawValkey
 from httpx import ASGITransport, AsyncClient
+from raw_valkey import RawValkey
 from sqlalchemy import select
 
 from laurels.engine import Laurels

@@ -90,11 +90,13 @@ async def test_a_timeout_of_the_callers_own_stays_its_own(archive: Archive):
         await wait()
 
 
-async def test_a_connection_lost_before_the_commit_changed_nothing(archive: Archive, postgres_url: str):
+async def test_a_connection_lost_before_the_commit_changed_nothing(
+    archive: Archive, migrated_postgres_url: str
+):
     async def write() -> None:
         async with archive.writing() as connection:
             await connection.execute(insert(tables.boards).values(ROW))
-            end_sessions(postgres_url)
+            end_sessions(migrated_postgres_url)
             await connection.execute(text("SELECT 1"))
 
     with pytest.raises(Unavailable) as caught:
@@ -103,11 +105,13 @@ async def test_a_connection_lost_before_the_commit_changed_nothing(archive: Arch
     assert await boards_in(archive) == 0
 
 
-async def test_a_commit_that_goes_unanswered_has_an_unknown_outcome(archive: Archive, postgres_url: str):
+async def test_a_commit_that_goes_unanswered_has_an_unknown_outcome(
+    archive: Archive, migrated_postgres_url: str
+):
     async def write() -> None:
         async with archive.writing() as connection:
             await connection.execute(insert(tables.boards).values(ROW))
-            end_sessions(postgres_url)
+            end_sessions(migrated_postgres_url)
 
     with pytest.raises(OutcomeUnknown):
         await write()
@@ -126,10 +130,10 @@ async def test_a_commit_past_the_deadline_has_an_unknown_outcome(
 
 
 async def test_after_the_server_ended_every_connection_the_next_call_succeeds(
-    archive: Archive, postgres_url: str
+    archive: Archive, migrated_postgres_url: str
 ):
     await archive.ping()
-    end_sessions(postgres_url)
+    end_sessions(migrated_postgres_url)
     await archive.ping()
 
 

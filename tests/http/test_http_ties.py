@@ -13,7 +13,7 @@ from laurels.engine import Laurels
 from laurels.http.app import create_app
 from laurels.scores.submission import Submission, Submitted
 
-from .test_api_express import known, serving
+from .test_http_fast_submit import known, serving
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from laurels.embedded import Endpoints
 
-    from .test_api_express import Way
+    from .test_http_fast_submit import Way
 
 MEMBERS = [f"m{number:03}" for number in range(150)]
 random.Random(14).shuffle(MEMBERS)  # noqa: S311  # data, not secrets

@@ -70,13 +70,13 @@ OWN_TABLES = (
 )
 
 
-async def test_tables_that_an_application_has_already_are_used_as_they_are(empty_url: str):
-    engine = create_engine(empty_url, poolclass=NullPool)
+async def test_tables_that_an_application_has_already_are_used_as_they_are(empty_postgres_url: str):
+    engine = create_engine(empty_postgres_url, poolclass=NullPool)
     with engine.begin() as connection:
         for statement in OWN_TABLES:
             connection.execute(text(statement))
-    migrate(empty_url)
-    async with open_archive(empty_url) as archive:
+    migrate(empty_postgres_url)
+    async with open_archive(empty_postgres_url) as archive:
         campuses = CampusStore(archive)
         await campuses.put_campuses([NORTH])
         assert await campuses.campuses_of([ADA]) == {ADA: NORTH}

@@ -6,12 +6,12 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from test_export import file_of
 
 from laurels.boards.keys import BoardRef
 from laurels.errors import NotFound
 from laurels.moments import datetime_of
 
-from .test_export import file_of
 from .test_rebuild import forget_everything, pictures
 
 if TYPE_CHECKING:

@@ -28,23 +28,23 @@ def execute(url: str, *statements: str) -> None:
     engine.dispose()
 
 
-async def test_an_empty_database_is_brought_to_the_expected_revision(empty_url: str):
-    assert await revision_at(empty_url) is None
-    migrate(empty_url)
-    assert await revision_at(empty_url) == expected_revision()
+async def test_an_empty_database_is_brought_to_the_expected_revision(empty_postgres_url: str):
+    assert await revision_at(empty_postgres_url) is None
+    migrate(empty_postgres_url)
+    assert await revision_at(empty_postgres_url) == expected_revision()
 
 
-async def test_migrating_again_changes_nothing(postgres_url: str):
-    migrate(postgres_url)
-    assert await revision_at(postgres_url) == expected_revision()
+async def test_migrating_again_changes_nothing(migrated_postgres_url: str):
+    migrate(migrated_postgres_url)
+    assert await revision_at(migrated_postgres_url) == expected_revision()
 
 
 def is_no_partition(name: str | None, kind: str, _: object) -> bool:
     return kind != "table" or re.fullmatch(r"journal_\d{4}_\d\d", name or "") is None
 
 
-def test_the_migrations_make_what_the_tables_declare(postgres_url: str):
-    engine = create_engine(postgres_url)
+def test_the_migrations_make_what_the_tables_declare(migrated_postgres_url: str):
+    engine = create_engine(migrated_postgres_url)
     with engine.connect() as connection:
         opts = {"compare_server_default": True, "include_name": is_no_partition}
         context = MigrationContext.configure(connection, opts=opts)
@@ -60,35 +60,39 @@ def test_the_migrations_make_what_the_tables_declare(postgres_url: str):
     assert list(sequences) == [tables.board_version.name]
 
 
-async def test_processes_that_start_together_all_succeed(empty_url: str):
-    command = [sys.executable, "-c", f"from laurels.postgres.migrate import migrate; migrate({empty_url!r})"]
+async def test_processes_that_start_together_all_succeed(empty_postgres_url: str):
+    command = [
+        sys.executable,
+        "-c",
+        f"from laurels.postgres.migrate import migrate; migrate({empty_postgres_url!r})",
+    ]
     processes = [subprocess.Popen(command) for _ in range(4)]  # noqa: ASYNC220  # waited for below
     assert [process.wait() for process in processes] == [0, 0, 0, 0]
-    assert await revision_at(empty_url) == expected_revision()
+    assert await revision_at(empty_postgres_url) == expected_revision()
 
 
-def test_a_newer_schema_is_refused_in_one_line(postgres_url: str):
-    execute(postgres_url, "UPDATE alembic_version SET version_num = '0042'")
+def test_a_newer_schema_is_refused_in_one_line(migrated_postgres_url: str):
+    execute(migrated_postgres_url, "UPDATE alembic_version SET version_num = '0042'")
     with pytest.raises(StartupError) as caught:
-        migrate(postgres_url)
+        migrate(migrated_postgres_url)
     assert str(caught.value) == (
         "the database was made by a newer Laurels (revision 0042); "
         "upgrade Laurels or point LAURELS_POSTGRES_URL elsewhere"
     )
 
 
-async def test_a_migration_that_fails_leaves_nothing_behind(empty_url: str):
-    execute(empty_url, "CREATE TABLE api_keys (mine text)")
+async def test_a_migration_that_fails_leaves_nothing_behind(empty_postgres_url: str):
+    execute(empty_postgres_url, "CREATE TABLE api_keys (mine text)")
     with pytest.raises(
         StartupError, match=r'cannot be migrated: relation "api_keys" already exists'
     ) as caught:
-        migrate(empty_url)
+        migrate(empty_postgres_url)
     assert "\n" not in str(caught.value)
-    assert await revision_at(empty_url) is None
+    assert await revision_at(empty_postgres_url) is None
 
 
-def test_a_database_that_is_not_there_is_said_in_one_line(postgres_url: str):
-    url = make_url(postgres_url).set(database="nowhere").render_as_string(hide_password=False)
+def test_a_database_that_is_not_there_is_said_in_one_line(migrated_postgres_url: str):
+    url = make_url(migrated_postgres_url).set(database="nowhere").render_as_string(hide_password=False)
     with pytest.raises(Unavailable, match='database "nowhere" does not exist') as caught:
         migrate(url)
     assert "\n" not in str(caught.value)
