@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from datetime import UTC, datetime
 from itertools import count
 from typing import TYPE_CHECKING
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 NOON = datetime(2025, 10, 24, 12, tzinfo=UTC)
 
 _numbers = count(1)
+
+# A shell has what it starts in the background ignore SIGINT, and so the processes that the tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
