@@ -107,6 +107,8 @@ MAY_USE = {
         "arguments",
         "boards.definition",
         "boards.keys",
+        "boards.ordering",
+        "boards.windows",
         "errors",
         "ratings.match",
         "scores.results",
@@ -173,14 +175,10 @@ NOT_YET = {
     "access.players": {"http.body"},
     "access.sessions": {"engine"},
     "access.signatures": {"engine", "http.body"},
-    "boards.losses": {"history.store.snapshots"},
-    "boards.retention": {"journal.entry", "scores.results", "scores.submission"},
-    "client.operations": {"boards.ordering", "scores.metadata"},
+    "client.operations": {"scores.metadata"},
     "jobs.agenda": {"engine"},
     "jobs.runner": {"engine"},
     "jobs.schedule": {"boards.timezones"},
-    "journal.entry": {"scores.payload"},
-    "valkey.messages": {"boards.ordering"},
 }
 CLIENTS_NOT_YET = {"starlette": {"access.signatures"}}
 # Modules that are rooms of their own on the map.

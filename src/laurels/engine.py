@@ -50,6 +50,7 @@ from laurels.scores.idempotency import Once
 from laurels.scores.live import Live, View
 from laurels.scores.metadata import Metadata, SettingMetadata
 from laurels.scores.queries import Reader, Stretch, Where
+from laurels.scores.removal import Remover
 from laurels.scores.rolling import Rolling
 from laurels.scores.submission import Submission
 from laurels.scores.submit import Submitter
@@ -68,12 +69,13 @@ if TYPE_CHECKING:
     from laurels.boards.definition import StoredBoard
     from laurels.boards.ordering import Score
     from laurels.boards.preview import Preview
+    from laurels.boards.windows import WindowInfo
     from laurels.clock import Clock
     from laurels.history.records import History, SnapshotList, SnapshotPage
     from laurels.jobs.overview import JobInfo
     from laurels.ratings.match import Matched
     from laurels.scores.live import Update
-    from laurels.scores.results import Among, Distribution, Page, Percentile, Standing, WindowInfo
+    from laurels.scores.results import Among, Distribution, Page, Percentile, Standing
     from laurels.scores.submission import BatchResult, Submitted
     from laurels.scores.submit import Tell
     from laurels.valkey.messages import Durability
@@ -170,6 +172,7 @@ class Laurels(Keeping, SettingMetadata):
         self._catalog = Catalog(self.valkey, self.store)
         self._rolling = Rolling(self.valkey, self._catalog, self.clock)
         self._retention = Retention(self.valkey, self._catalog, self.clock)
+        self._remover = Remover(self.valkey, self._catalog, self._retention, self.clock)
         self.metadata = Metadata(self.valkey, self._catalog, self._retention, self.clock)
         self.feeds = Feeds(self.valkey, self._catalog, self._rolling, self.clock, self.settings.durability)
         self.drain = Drain(self.valkey, self.archive, self.store, self.feeds, self.clock)
@@ -181,7 +184,7 @@ class Laurels(Keeping, SettingMetadata):
             self._catalog,
             self.store,
             self.drops,
-            Losses(self._retention, kept, self.clock),
+            Losses(self._retention, kept.counts, self.clock),
             ExistingKeys(self.valkey, self._catalog, self._retention, self.clock),
         )
         self._submitter = Submitter(self.valkey, self._catalog, self._rolling, self.feeds, self.clock)
@@ -450,4 +453,4 @@ class Laurels(Keeping, SettingMetadata):
 
     async def remove(self, board: str, member: str, *, durability: Durability | None = None) -> bool:
         """Takes a member out of every live window and group; whether it was in any."""
-        return await self._retention.remove(BoardRef.parse(board), member, self._durability(durability))
+        return await self._remover.remove(BoardRef.parse(board), member, self._durability(durability))

@@ -20,7 +20,6 @@ from laurels.boards.ordering import Ordering
 from laurels.boards.windows import Calendar, Slot
 from laurels.errors import InvalidInput, NotFound, WindowGone
 from laurels.moments import DAY, MICROSECOND, Moment
-from laurels.valkey.messages import shape_of
 from laurels.wording import suggestion
 
 if TYPE_CHECKING:
@@ -192,9 +191,15 @@ class Board:
 
     def shape(self, *, metadata: bool) -> Shape:
         """What every call says of the board. `metadata`: whether it names the keys of metadata."""
-        definition = self.definition
-        return shape_of(
-            self.ordering, dense=definition.dense, metadata=metadata, templated=bool(definition.keys)
+        ordering, definition = self.ordering, self.definition
+        return (
+            "exact" if ordering.exact else "plain",
+            "int64" if ordering.int64 else "number",
+            int(ordering.descending),
+            ordering.ties,
+            int(definition.dense),
+            int(metadata),
+            int(bool(definition.keys)),
         )
 
     def names_keys(self, address: Address) -> bool:

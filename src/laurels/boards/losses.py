@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from laurels.boards.board import Address
 from laurels.boards.consent import RATINGS, windows_at_risk
@@ -14,21 +14,29 @@ from laurels.boards.retention import target_at
 from laurels.errors import Drop
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 
     from laurels.boards.board import Board
     from laurels.boards.retention import Retention
     from laurels.clock import Clock
-    from laurels.history.store.snapshots import SnapshotCount, SnapshotStore
     from laurels.moments import Moment
 
 COUNTED_AT_ONCE: Final = 200
 
 
+class SnapshotCount(NamedTuple):
+    """How many snapshots there are of a window, whole or by these group dimensions."""
+
+    period: str
+    dimensions: tuple[str, ...]
+    number: int
+
+
 @dataclass(frozen=True)
 class Losses:
     retention: Retention
-    snapshots: SnapshotStore
+    snapshot_counts: Callable[[int], Awaitable[Iterable[SnapshotCount]]]
+    """Of a board, by its id in PostgreSQL."""
     clock: Clock
 
     async def of_change(self, old: Board, board_id: int, new: Board) -> tuple[Drop, ...]:
@@ -44,7 +52,7 @@ class Losses:
         )
         entries = await self._entries(old, addresses)
         snapshots = Counter[str]()
-        for counted in await self.snapshots.counts(board_id):
+        for counted in await self.snapshot_counts(board_id):
             if _has_table(old, counted) and not _has_table(new, counted):
                 snapshots[counted.period] += counted.number
         return _drops(old, entries, snapshots)
@@ -56,7 +64,7 @@ class Losses:
         if old.is_rated:
             entries[RATINGS] += await self.retention.ratings(old)
         snapshots = Counter[str]()
-        for counted in await self.snapshots.counts(board_id):
+        for counted in await self.snapshot_counts(board_id):
             snapshots[counted.period] += counted.number
         return _drops(old, entries, snapshots)
 

@@ -9,20 +9,15 @@ takes things out, a few keys at a time.
 from __future__ import annotations
 
 import asyncio
-import secrets
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from laurels.boards.board import CLOCK_SKEW, Address, Target
 from laurels.boards.keys import WHOLE, parse_cut
+from laurels.boards.windows import WindowInfo
 from laurels.errors import InvalidInput
-from laurels.journal.entry import remove_entry
-from laurels.scores.results import WindowInfo
-from laurels.scores.submission import check_member
-from laurels.valkey import functions
 from laurels.valkey.chunked_delete import Discards
-from laurels.valkey.functions import DefinitionChanged
-from laurels.valkey.messages import Guard, RemoveHeader
+from laurels.valkey.messages import Guard
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Sequence
@@ -34,8 +29,8 @@ if TYPE_CHECKING:
     from laurels.clock import Clock
     from laurels.moments import Moment
     from laurels.valkey.client import Valkey
-    from laurels.valkey.messages import Durability
 
+# Windows whose keys one call takes.
 WINDOWS_A_CALL: Final = 100
 # Everything a window may have beside its entries, whatever the board's definition is or was.
 PARTS: Final = ("", "|positions", "|metadata", "|scores", "|counts")
@@ -77,17 +72,6 @@ class Retention:
             WindowInfo(pane.label, slot.text, slot.starts_at, slot.ends_at, count)
             for (pane, slot), count in zip(newest, counts, strict=True)
         ]
-
-    async def remove(self, ref: BoardRef, member: str, durability: Durability = "fast") -> bool:
-        """Takes a member out of every live window and group; whether it was in any."""
-        encoded = check_member(member)
-        while True:
-            board = await self._catalog.in_force(ref)
-            board.require_writer(None)
-            try:
-                return await self._remove(board, encoded, durability)
-            except DefinitionChanged as changed:
-                await self._catalog.refresh(ref, changed.known)
 
     async def written(self, board: Board, shard: int) -> list[tuple[str, str]]:
         """Label and slot of each window that was written and may still be there."""
@@ -217,31 +201,6 @@ class Retention:
     async def empty_discarded(self) -> int:
         """Empties large keys that were taken away; how many."""
         return await self._discards.empty()
-
-    async def _remove(self, board: Board, member: bytes, durability: Durability) -> bool:
-        shard = board.keys.shard_of(member)
-        header = RemoveHeader(board.shape(metadata=True), board.version, 1)
-        header.journal = 1 if board.definition.archive.journal else 2
-        header.durable = int(durability != "fast")
-        entry = remove_entry(secrets.token_urlsafe(16), self._clock(), board.version, member)
-        header.rated = int(board.is_rated)
-        found, done, addresses = 0, set[Address](), await self.days_first(board, shard)
-        while addresses or header.rated:
-            keys = [board.keys.of_board(shard, "board"), board.keys.of_board(shard, "journal")]
-            if header.rated:
-                keys.append(board.keys.of_board(shard, "ratings"))
-            for address in addresses[:WINDOWS_A_CALL]:
-                keys += board.keys.parts(board.window_key(shard, address), metadata=True)
-            found += await functions.remove(self._valkey, keys, header, (entry, member), durability)
-            header.journal = header.rated = 0
-            done |= {*addresses[:WINDOWS_A_CALL]}
-            addresses = addresses[WINDOWS_A_CALL:] or [
-                # A window that was being completed meanwhile may have taken the member from its days.
-                address
-                for address in await self.days_first(board, shard)
-                if address not in done
-            ]
-        return found > 0
 
     async def _discard_over(self, board: Board, shard: int, token: str, now: Moment) -> None:
         """Those that linger; others expired when they were over. Groups of other timezones are over at other

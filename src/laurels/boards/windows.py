@@ -12,6 +12,8 @@ from datetime import datetime, timedelta
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from laurels.boards.tiling import Days, Tile, tiling_of
 from laurels.errors import InvalidInput
 from laurels.moments import MICROSECOND, OUTSIDE, Moment, datetime_of
@@ -63,6 +65,16 @@ class Slot:
     @property
     def ends_at(self) -> datetime | None:
         return None if self.ends is None else datetime_of(self.ends)
+
+
+class WindowInfo(msgspec.Struct, frozen=True):
+    """One window: when it is, and how many entries it has."""
+
+    period: str
+    slot: str
+    starts_at: datetime | None
+    ends_at: datetime | None
+    entries: int
 
 
 class Calendar:

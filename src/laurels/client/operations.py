@@ -17,13 +17,14 @@ from pydantic import ValidationError
 
 from laurels.boards.definition import BoardDefinition, StoredBoard, field_errors
 from laurels.boards.keys import BoardRef
+from laurels.boards.windows import WindowInfo  # noqa: TC001  # msgspec reads the annotations
 from laurels.client import lines, live
 from laurels.client.decoding import decoded
 from laurels.client.errors import NotUnderstood, error_of, problem_of
 from laurels.client.steps import Give, Lost, Request, Send
 from laurels.errors import InvalidInput, NotFound
 from laurels.ratings.match import Match, Matched
-from laurels.scores.results import Among, Distribution, Entry, Page, Percentile, Standing, WindowInfo
+from laurels.scores.results import Among, Distribution, Entry, Page, Percentile, Standing
 from laurels.scores.submission import BatchResult, MetadataSet, Submission, Submitted, check_member
 
 if TYPE_CHECKING:

@@ -209,12 +209,24 @@ def _window_keys(whither: _Whither, windows: Iterable[Address]) -> Iterable[str]
 def _rest(parcel: Parcel) -> list[Value]:
     ordering, submissions = parcel.board.ordering, parcel.parts
     moments = b"".join(pack_int64(checked.moment) for checked in submissions) if ordering.timed else b""
-    rest: list[Value] = [submit_entry(parcel), moments]
+    rest: list[Value] = [_journal_entry(parcel), moments]
     place = ordering.score_place
     for checked in submissions:
         rest.append(place(checked.score))
         rest.append(checked.member)
     return rest
+
+
+def _journal_entry(parcel: Parcel) -> bytes:
+    """None for a board without a journal."""
+    board = parcel.board
+    if not board.definition.archive.journal:
+        return b""
+    parts = [
+        (each.index, each.id, each.member, each.score, each.moment, each.groups, each.op, each.metadata)
+        for each in parcel.parts
+    ]
+    return submit_entry(parcel.call, parcel.now, board.version, parts, parcel.feeds)
 
 
 def fed_call(call: str, shard: int) -> str:

@@ -18,16 +18,6 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     metadata: dict[str, Any] | None = None
 
 
-class WindowInfo(msgspec.Struct, frozen=True):
-    """One window: when it is, and how many entries it has."""
-
-    period: str
-    slot: str
-    starts_at: datetime | None
-    ends_at: datetime | None
-    entries: int
-
-
 class Page(msgspec.Struct, frozen=True):
     """A stretch of a window, and the cursors to what lies before and behind it."""
 

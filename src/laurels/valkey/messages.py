@@ -3,31 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-if TYPE_CHECKING:
-    from laurels.boards.ordering import Ordering
-
+# Layout, kind of score, descending, ties, dense ranks, metadata, keys of templates.
 Shape = tuple[str, str, int, str, int, int, int]
 
 Durability = Literal["fast", "fsync", "replicated"]
 """What an answer waits for: nothing; the disk of the node; that, and replicas. Each includes those before."""
 DURABILITIES: tuple[Durability, ...] = ("fast", "fsync", "replicated")
-
-
-def shape_of(ordering: Ordering, *, dense: bool, metadata: bool, templated: bool) -> Shape:
-    """What every call says of its board."""
-    return (
-        "exact" if ordering.exact else "plain",
-        "int64" if ordering.int64 else "number",
-        int(ordering.descending),
-        ordering.ties,
-        int(dense),
-        int(metadata),
-        int(templated),
-    )
 
 
 class TargetHeader(msgspec.Struct):

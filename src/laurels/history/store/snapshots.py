@@ -14,6 +14,7 @@ from uuid import UUID, uuid5
 from sqlalchemy import and_, delete, func, or_, select, text, tuple_
 from sqlalchemy.dialects.postgresql import distinct_on, insert
 
+from laurels.boards.losses import SnapshotCount
 from laurels.postgres import tables
 from laurels.postgres.engine import take_turn
 from laurels.postgres.tables import snapshot_entries, snapshots
@@ -135,14 +136,6 @@ class Frame:
     starts_at: datetime | None
     ends_at: datetime | None
     top: int | None
-
-
-class SnapshotCount(NamedTuple):
-    """How many snapshots there are of a window, whole or by these group dimensions."""
-
-    period: str
-    dimensions: tuple[str, ...]
-    number: int
 
 
 class SnapshotStore:

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from laurels.boards.windows import WindowInfo  # noqa: TC001  # msgspec reads the annotations
 from laurels.errors import InvalidInput
 from laurels.http.encoding import cached_answer
 from laurels.http.operation import Operations
 from laurels.http.parameters import DistributionParameters, WindowParameters, WindowsParameters
-from laurels.scores.results import Distribution, Percentile, WindowInfo
+from laurels.scores.results import Distribution, Percentile
 
 if TYPE_CHECKING:
     from starlette.responses import Response
