@@ -13,6 +13,7 @@ from raw_valkey import RawValkey
 from sqlalchemy import NullPool, create_engine, make_url, text
 from supported_servers import programs
 from valkey_cluster import running_cluster
+from valkey_servers import running_valkey
 
 from laurels import embedded, sync
 from laurels import engine as laurels_engine
@@ -49,6 +50,20 @@ def endpoints() -> Generator[Endpoints]:
 @pytest.fixture(scope="session")
 def cluster_url() -> Generator[str]:
     """A Valkey Cluster of three primaries on loopback."""
+    with running_cluster(primaries=3) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def own_valkey_url() -> Generator[str]:
+    """A Valkey that a test may empty, break and refill without harm to the others."""
+    with running_valkey() as server:
+        yield server.url
+
+
+@pytest.fixture(scope="session")
+def own_cluster_url() -> Generator[str]:
+    """The same as a cluster of three primaries."""
     with running_cluster(primaries=3) as url:
         yield url
 

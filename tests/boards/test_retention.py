@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from laurels.embedded import Endpoints
 
 NewBoard = Callable[..., str]
-on_node = pytest.mark.parametrize("engine", ["node"], indirect=True)
+on_node = pytest.mark.parametrize("valkey_url", ["node"], indirect=True)
 MICROSECOND = timedelta(microseconds=1)
 DAY, WEEK, LINGER = 86_400, 7 * 86_400, 1800
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _numbers = count(1)
 
 DAYS = 9
-NODE = pytest.mark.parametrize("alone", ["node"], indirect=True)
+NODE = pytest.mark.parametrize("valkey_url", ["node"], indirect=True)
 DAILY = {"period": "daily", "keep": 2}
 KINDS: dict[str, dict[str, Any]] = {
     "best": {"windows": [DAILY]},

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _numbers = count(1)
 
-NODE = pytest.mark.parametrize("alone", ["node"], indirect=True)
+NODE = pytest.mark.parametrize("valkey_url", ["node"], indirect=True)
 DAILY = {"period": "daily", "keep": 4}
 KINDS: dict[str, dict[str, Any]] = {
     "best": {"windows": [DAILY], "shards": 2},

@@ -430,7 +430,7 @@ class TestLists:
 ZONES = {"berlin": "Europe/Berlin", "cairo": "Africa/Cairo", "york": "America/New_York"}
 
 
-@pytest.mark.parametrize("alone", ["node"], indirect=True)  # what a cluster changes is tested above
+@pytest.mark.parametrize("valkey_url", ["node"], indirect=True)  # what a cluster changes is tested above
 @pytest.mark.parametrize("seed", [1])
 async def test_two_workers_take_each_snapshot_once_over_forty_days(
     alone: Laurels, clock: FixedClock, seed: int

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     NewBoard = Callable[..., Awaitable[str]]
 
-on_node = pytest.mark.parametrize("laurels", ["node"], indirect=True)
+on_node = pytest.mark.parametrize("valkey_url", ["node"], indirect=True)
 
 
 async def scores(laurels: Laurels, board: str, **where: Any) -> dict[str, float]:  # noqa: ANN401  # keyword arguments

@@ -304,7 +304,7 @@ class TestWhatCannotBe:
         await laurels.rebuild(board)
         assert await pictures(laurels, board, GROUPS) == before
 
-    @pytest.mark.parametrize("laurels", ["node"], indirect=True)
+    @pytest.mark.parametrize("valkey_url", ["node"], indirect=True)
     async def test_whoever_is_killed_leaves_the_board_as_it_was_or_as_it_should_be(
         self, laurels: Laurels, endpoints: Endpoints, new_board: NewBoard, clock: FixedClock
     ):

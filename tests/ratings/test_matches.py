@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     NewBoard = Callable[..., Awaitable[str]]
 
-on_node = pytest.mark.parametrize("laurels", ["node"], indirect=True)
+on_node = pytest.mark.parametrize("valkey_url", ["node"], indirect=True)
 
 
 async def scores(laurels: Laurels, board: str, **where: Any) -> dict[str, int | float]:  # noqa: ANN401  # a window

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from laurels.sync import Laurels
 
 NewBoard = Callable[..., str]
-on_node = pytest.mark.parametrize("engine", ["node"], indirect=True)
+on_node = pytest.mark.parametrize("valkey_url", ["node"], indirect=True)
 
 
 def scores(engine: Laurels, board: str, **where: Any) -> dict[str, int | float]:  # noqa: ANN401  # keyword arguments

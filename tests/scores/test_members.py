@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from laurels.sync import Laurels
 
 NewBoard = Callable[..., str]
-on_node = pytest.mark.parametrize("engine", ["node"], indirect=True)
+on_node = pytest.mark.parametrize("valkey_url", ["node"], indirect=True)
 LAYOUTS: list[dict[str, Any]] = [{}, {"score": "int64"}, {"ties": "earliest"}, {"ties": "member"}]
 
 NAMES = [

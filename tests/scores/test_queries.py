@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from laurels.valkey.messages import Counted, ReadHeader
 
 NewBoard = Callable[..., str]
-on_node = pytest.mark.parametrize("engine", ["node"], indirect=True)
+on_node = pytest.mark.parametrize("valkey_url", ["node"], indirect=True)
 LAYOUTS: list[dict[str, Any]] = [{}, {"score": "int64"}, {"ties": "earliest"}, {"ties": "member"}]
 fuzzing = settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]

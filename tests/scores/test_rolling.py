@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from laurels.sync import Laurels
 
 NewBoard = Callable[..., str]
-on_node = pytest.mark.parametrize("engine", ["node"], indirect=True)
+on_node = pytest.mark.parametrize("valkey_url", ["node"], indirect=True)
 
 SEVEN_DAYS = [{"period": "rolling", "days": 7}]
 # Days on which the clock changes there: Cairo skips the midnight of 2025-04-25 and repeats the hour before

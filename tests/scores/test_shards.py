@@ -42,7 +42,7 @@ def twins(
     return one, seven
 
 
-@pytest.mark.parametrize(("engine", "twins"), PLACES, indirect=True)
+@pytest.mark.parametrize(("valkey_url", "twins"), PLACES, indirect=True)
 class TestSevenShardsAreAsOne:
     def test_a_submissions_ranks_are_global(self, engine: Laurels, twins: tuple[str, str]):
         chance = random.Random(5)  # noqa: S311  # no secret
@@ -108,7 +108,7 @@ class TestSevenShardsAreAsOne:
         assert one.entries == seven.entries
 
 
-@pytest.mark.parametrize("engine", ["node"], indirect=True)
+@pytest.mark.parametrize("valkey_url", ["node"], indirect=True)
 def test_members_are_spread_and_a_drop_leaves_none(engine: Laurels, new_board: NewBoard, raw: RawValkey):
     board = new_board(shards=7, windows=[{"period": "daily"}, {"period": "all_time"}])
     engine.submit_many(board, [Submission(f"m{number}", number) for number in range(700)])
