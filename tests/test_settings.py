@@ -10,7 +10,7 @@ from pydantic import SecretStr, ValidationError
 from laurels.errors import StartupError
 from laurels.settings import Settings, load_settings
 
-DOCUMENT = Path(__file__).parent.parent / "docs" / "settings.md"
+DOCUMENT = Path(__file__).parent.parent / "docs" / "reference" / "settings.md"
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,7 @@ from laurels.boards.definition import BoardDefinition
 from laurels.cli.application import app
 from laurels.cli.boards_file import read_boards
 
-DOCUMENTS = Path(__file__).parents[2] / "docs"
+DOCUMENTS = Path(__file__).parents[2] / "docs" / "reference"
 OF_ALL = {"--data-dir", "--json", "--help"}
 
 
@@ -51,7 +51,7 @@ def test_the_options_of_all_commands_belong_to_all():
 
 @pytest.fixture
 def example(tmp_path: Path) -> Path:
-    text = re.search(r"```toml\n(.*?)```", (DOCUMENTS / "boards.md").read_text(), re.DOTALL)
+    text = re.search(r"```toml\n(.*?)```", (DOCUMENTS / "board-definition.md").read_text(), re.DOTALL)
     assert text is not None
     path = tmp_path / "boards.toml"
     path.write_text(text[1])

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from .conftest import Served
 
-PAGE = Path(__file__).parents[2] / "docs" / "client.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "client.md"
 EXAMPLE = re.compile(r"^```python\n(.*?)^```$(?:\n+```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
 
 

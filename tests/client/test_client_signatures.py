@@ -1,4 +1,4 @@
-"""`docs/signatures.md` and its vectors: the client, the server and the examples make the same signatures."""
+"""The client, the server and the examples of docs/how-to/sign-submissions.md make the same signatures."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from .conftest import Served
 
-DOCS = Path(__file__).parents[2] / "docs"
-PAGE = (DOCS / "signatures.md").read_text()
+DOCS = Path(__file__).parents[2] / "docs" / "how-to"
+PAGE = (DOCS / "sign-submissions.md").read_text()
 VECTORS: dict[str, Any] = json.loads((DOCS / "signatures.json").read_text())
 NAMES = [vector["name"] for vector in VECTORS["vectors"]]
 
@@ -74,7 +74,7 @@ def test_the_page_shows_the_first_vector():
 
 def test_the_python_example_signs_as_the_vectors_say():
     names: dict[str, Any] = {}
-    exec(compile(examples("python")[0], "signatures.md", "exec"), names)  # noqa: S102  # it is ours
+    exec(compile(examples("python")[0], "sign-submissions.md", "exec"), names)  # noqa: S102  # it is ours
     for vector in VECTORS["vectors"]:
         headers = names["signed"](
             VECTORS["secret"],
@@ -120,7 +120,7 @@ def test_the_examples_submit(
         return example
 
     python = "\n".join(here(example) for example in examples("python"))
-    exec(compile(python, "signatures.md", "exec"), {})  # noqa: S102  # it is ours
+    exec(compile(python, "sign-submissions.md", "exec"), {})  # noqa: S102  # it is ours
     assert capsys.readouterr().out == "1200\n"
     javascript = "\n".join(here(example) for example in examples("js"))
     assert run_node(tmp_path, javascript) == "2400\n"

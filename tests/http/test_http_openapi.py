@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
     from httpx import AsyncClient
 
-DOCUMENTATION = (Path(__file__).parents[2] / "docs" / "http.md").read_text()
+DOCUMENTATION = (Path(__file__).parents[2] / "docs" / "reference" / "http.md").read_text()
 BOARD = "/v1/projects/{project}/boards/{board}"
 CONTRACT = {
     ("GET", "/v1/projects"),

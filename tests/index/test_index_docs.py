@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from laurels.embedded import Endpoints
 
-PAGE = Path(__file__).parents[2] / "docs" / "index.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "models.md"
 
 
 async def test_the_example_prints_what_the_page_says(

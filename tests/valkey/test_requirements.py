@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 Client = Any  # redis-py types its client only in part
 ROOMS = ("valkey", "boards", "history", "activity", "index", "api", "ratings", "jobs")
-DOCS = Path(__file__).parents[2] / "docs" / "settings.md"
+DOCS = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
 # Words of the code that are also commands, but sent by nobody, or only by a doctor or an embedded server.
 NOT_SENT = {"CONFIG", "OBJECT", "WAIT", "WAITAOF"}
 
@@ -50,7 +50,7 @@ def free_port() -> int:
 
 
 def documented_rules() -> list[str]:
-    """The rules that docs/settings.md gives, for a user `laurels` with the password `secret`."""
+    """The rules that docs/reference/settings.md gives, for a user `laurels` with the password `secret`."""
     found = re.search(r"^ACL SETUSER laurels (.*)$", DOCS.read_text(), re.MULTILINE)
     assert found
     return found[1].split()

@@ -3,7 +3,7 @@
     ["demo/arcade"]
     windows = [{ period = "daily", keep = 30 }, { period = "all_time" }]
 
-Each table is a board; its keys are the fields of a definition. `docs/boards.md` has all of them.
+Each table is a board; its keys are the fields of a definition; docs/reference/board-definition.md has all.
 """
 
 from __future__ import annotations

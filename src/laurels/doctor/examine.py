@@ -63,7 +63,9 @@ async def examine(
     except LaurelsError as error:
         return [
             *findings,
-            Finding("settings", "wrong", error.detail, "correct it; docs/settings.md lists them all"),
+            Finding(
+                "settings", "wrong", error.detail, "correct it; docs/reference/settings.md lists them all"
+            ),
         ]
     external = embedded.External(settings.valkey_url, settings.postgres_url)
     endpoints = external.endpoints

@@ -30,6 +30,7 @@ from laurels.http.routes import (
     credentials,
     deployment,
     entries,
+    guide,
     health,
     history,
     jobs,
@@ -143,6 +144,7 @@ def _app(
         *leaders.router.routes,
         *campus.router.routes,
         *health.router.routes,
+        *guide.routes(),
         *pages.routes(),
     ]
     for kind in (LaurelsError, HTTPException, RequestValidationError):

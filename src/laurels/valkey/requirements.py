@@ -130,5 +130,5 @@ def _denied(commands: Sequence[str]) -> str:
     others = f" and {len(commands) - 1} more commands" if commands[1:] else ""
     return (
         f"Valkey's ACL denies its user `{commands[0]}`{others}: allow the commands, the keys lb:* and "
-        "laurels:* and the channels laurels:* with ACL SETUSER, as docs/settings.md shows"
+        "laurels:* and the channels laurels:* with ACL SETUSER, as docs/reference/settings.md shows"
     )

@@ -1,4 +1,4 @@
-"""Campus leaderboards and streaks (docs/campus.md): for keys and players of the project `campus`."""
+"""Campus leaderboards and streaks (docs/reference/campus.md), for the project `campus`."""
 
 from dataclasses import asdict
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""The Leaders service: the same boards in its own words (docs/leaders.md)."""
+"""The Leaders service: the same boards in its own words (docs/reference/leaders.md)."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace

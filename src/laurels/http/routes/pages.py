@@ -122,7 +122,7 @@ def routes(folder: Path | None = None) -> list[ThinRoute]:
     ]
     if not (root / INDEX).is_file():
         return [*always, ThinRoute("/", list_links)]
-    files = {name: File.read(root, name) for name in _names(root)}
+    files = {name: File.read(root, name) for name in names_of(root)}
     above = [name for name in files if not name.startswith(HASHED) and not name.endswith(".html")]
     return [
         *always,
@@ -149,7 +149,7 @@ async def explain_problem(request: Request) -> Response:
     return JSONResponse({**about, "explanation": EXPLANATIONS[kind]})
 
 
-def _names(root: Path) -> list[str]:
+def names_of(root: Path) -> list[str]:
     """Of the files that are sent: not what is hidden, nor what stands beside others compressed."""
     names = (path.relative_to(root).as_posix() for path in sorted(root.rglob("*")) if path.is_file())
     apart = (".py", *CODINGS.values())
