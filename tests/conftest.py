@@ -19,14 +19,13 @@ from laurels import embedded, sync
 from laurels import engine as laurels_engine
 from laurels.clock import FixedClock
 from laurels.moments import moment_of
-from laurels.postgres.engine import open_archive
+from laurels.postgres.engine import Postgres
 from laurels.postgres.migrate import migrate
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator
 
     from laurels.embedded import Endpoints
-    from laurels.postgres.engine import Archive
 
 NOON = datetime(2025, 10, 24, 12, tzinfo=UTC)
 
@@ -106,10 +105,10 @@ def migrated_postgres_url(empty_postgres_url: str) -> str:
 
 
 @pytest.fixture
-async def archive(migrated_postgres_url: str) -> AsyncGenerator[Archive]:
+async def postgres(migrated_postgres_url: str) -> AsyncGenerator[Postgres]:
     """Connections to a schema that no other test uses."""
-    async with open_archive(migrated_postgres_url) as archive:
-        yield archive
+    async with Postgres(migrated_postgres_url) as postgres:
+        yield postgres
 
 
 @pytest.fixture

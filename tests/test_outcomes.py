@@ -13,7 +13,7 @@ from valkey_servers import running, running_valkey
 
 from laurels.errors import OutcomeUnknown, Unavailable
 from laurels.outcomes import POSTGRES, VALKEY, VALKEY_TEXTS, Outcome
-from laurels.postgres.engine import Archive
+from laurels.postgres.engine import Postgres
 from laurels.valkey.client import Valkey
 
 if TYPE_CHECKING:
@@ -135,21 +135,21 @@ async def test_an_error_that_the_table_does_not_name_is_a_defect(endpoints: Endp
 
 
 async def _raise_in_postgres(endpoints: Endpoints, state: str) -> None:
-    async with Archive(endpoints.postgres_url) as archive, archive.writing() as connection:
+    async with Postgres(endpoints.postgres_url) as postgres, postgres.writing() as connection:
         await connection.execute(text(f"DO $$ BEGIN RAISE 'told so' USING ERRCODE = '{state}'; END $$"))
 
 
 async def test_a_postgres_that_only_reads_is_no_primary(endpoints: Endpoints):
     url = f"{endpoints.postgres_url}&options=-c%20default_transaction_read_only%3Don"
-    async with Archive(url) as archive:
-        await archive.ping()
+    async with Postgres(url) as postgres:
+        await postgres.ping()
         with pytest.raises(Unavailable, match="it only reads: name the primary"):
-            await archive.require_writes()
+            await postgres.require_writes()
 
 
 async def test_a_refused_connection_to_postgres_says_what_to_do(endpoints: Endpoints):
     url = make_url(endpoints.postgres_url).set(password="wrong").render_as_string(hide_password=False)
-    async with Archive(url) as archive:
+    async with Postgres(url) as postgres:
         with pytest.raises(Unavailable) as refused:
-            await archive.ping()
+            await postgres.ping()
     assert refused.value.advice.startswith("PostgreSQL ")

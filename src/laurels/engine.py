@@ -40,7 +40,7 @@ from laurels.jobs.overview import Overview
 from laurels.jobs.runner import Runner
 from laurels.journal.drain import Drain
 from laurels.journal.rebuild import Rebuilder
-from laurels.postgres.engine import open_archive
+from laurels.postgres.engine import Postgres
 from laurels.postgres.migrate import migrate
 from laurels.ratings.match import Match
 from laurels.ratings.matches import Matches
@@ -157,29 +157,29 @@ class Laurels(Keeping, SettingMetadata):
                 replicas=self.settings.replicas,
                 durability=self.settings.durability,
             )
-            self.archive = open_archive(endpoints.postgres_url)
+            self.postgres = Postgres(endpoints.postgres_url)
             await requirements.require(self.valkey, self.settings.durability)
             await self._require_durability()
         except BaseException:
-            for store in filter(None, (vars(self).get("valkey"), vars(self).get("archive"))):
+            for store in filter(None, (vars(self).get("valkey"), vars(self).get("postgres"))):
                 await store.close()
             await self._stop_servers()
             raise
         self.withdrawals = Withdrawals(self.valkey)
-        self.keys = KeyStore(self.archive, self.withdrawals.announce)
-        self.secrets = SecretStore(self.archive, self.withdrawals.announce)
-        self.store = BoardStore(self.archive)
+        self.keys = KeyStore(self.postgres, self.withdrawals.announce)
+        self.secrets = SecretStore(self.postgres, self.withdrawals.announce)
+        self.store = BoardStore(self.postgres)
         self._catalog = Catalog(self.valkey, self.store)
         self._rolling = Rolling(self.valkey, self._catalog, self.clock)
         self._retention = Retention(self.valkey, self._catalog, self.clock)
         self._remover = Remover(self.valkey, self._catalog, self._retention, self.clock)
         self.metadata = Metadata(self.valkey, self._catalog, self._retention, self.clock)
         self.feeds = Feeds(self.valkey, self._catalog, self._rolling, self.clock, self.settings.durability)
-        self.drain = Drain(self.valkey, self.archive, self.store, self.feeds, self.clock)
+        self.drain = Drain(self.valkey, self.postgres, self.store, self.feeds, self.clock)
         self.drops = Drops(
             self.valkey, self._catalog, self.store, self._retention, self.drain, self.settings.durability
         )
-        kept = SnapshotStore(self.archive)
+        kept = SnapshotStore(self.postgres)
         self._definer = Definer(
             self._catalog,
             self.store,
@@ -190,7 +190,7 @@ class Laurels(Keeping, SettingMetadata):
         self._submitter = Submitter(self.valkey, self._catalog, self._rolling, self.feeds, self.clock)
         self._matches = Matches(self.valkey, self._catalog, self._rolling, self.clock)
         self.once = Once(self.valkey, self._catalog)
-        journal = JournalOfWindows(self.archive)
+        journal = JournalOfWindows(self.postgres)
         self._past = Past(self._catalog, self.store, kept, Recount(journal), self.clock)
         self._trail = member_history.Trail(self.valkey, self._retention, self._rolling, self._past, journal)
         self._reader = Reader(self.valkey, self._catalog, self._rolling, self.clock, self._past)
@@ -198,21 +198,21 @@ class Laurels(Keeping, SettingMetadata):
         upkeep = (self.store, kept, self._retention, self._rolling, self.clock)
         self.archivist = Archivist(self.valkey, self._catalog, *upkeep)
         self.upkeep = Upkeep(self._catalog, *upkeep)
-        over_all = (self.archive, self._catalog, self.store, self._retention, self.drain, self.clock)
+        over_all = (self.postgres, self._catalog, self.store, self._retention, self.drain, self.clock)
         self.rebuilder = Rebuilder(self.valkey, *over_all)
         self.transfer = Transfer(
             self.valkey, self._catalog, self._definer, self._retention, self._rolling, self.clock
         )
         self.eraser = Eraser(self.valkey, *over_all)
-        self.oversight = Oversight(self.valkey, self.archive, self.drain.journals)
+        self.oversight = Oversight(self.valkey, self.postgres, self.drain.journals)
         boards = (
             self._catalog,
             self._definer.acting_for("campus"),
             self._submitter.acting_for("campus"),
         )
         self.index_definer = self._definer.acting_for("index")
-        self.activity = Activity(self.valkey, self.archive, boards, self._reader, self.clock)
-        self._overview = Overview(self.archive, AGENDA, self.clock)
+        self.activity = Activity(self.valkey, self.postgres, boards, self._reader, self.clock)
+        self._overview = Overview(self.postgres, AGENDA, self.clock)
         if self._servers is not None if self._jobs is None else self._jobs:
             self._working = asyncio.create_task(Runner(self, AGENDA, LOOPS).run(asyncio.Event()))
 
@@ -230,7 +230,7 @@ class Laurels(Keeping, SettingMetadata):
         await self._rolling.close()
         await self.withdrawals.close()
         await self.valkey.close()
-        await self.archive.close()
+        await self.postgres.close()
         await self._stop_servers()
 
     def _endpoints(self) -> embedded.Endpoints:

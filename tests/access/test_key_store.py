@@ -14,12 +14,12 @@ from laurels.postgres import tables
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from laurels.postgres.engine import Archive
+    from laurels.postgres.engine import Postgres
 
 
 @pytest.fixture
-def keys(archive: Archive) -> KeyStore:
-    return KeyStore(archive)
+def keys(postgres: Postgres) -> KeyStore:
+    return KeyStore(postgres)
 
 
 async def test_a_created_key_is_found_by_its_secret(keys: KeyStore):
@@ -37,9 +37,9 @@ async def test_a_secret_that_is_nobodys_finds_nothing(keys: KeyStore):
         assert await keys.find(wrong) is None
 
 
-async def test_the_secret_itself_is_not_stored(keys: KeyStore, archive: Archive):
+async def test_the_secret_itself_is_not_stored(keys: KeyStore, postgres: Postgres):
     key, secret = await keys.create("acme", ["read"])
-    async with archive.reading() as connection:
+    async with postgres.reading() as connection:
         row = (await connection.execute(select(tables.api_keys))).one()
     assert secret.removeprefix(f"{key.prefix}_") not in repr(row)
     assert len(row.digest) == 32

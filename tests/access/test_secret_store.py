@@ -10,7 +10,7 @@ from laurels.access.store.secrets import NewSecret, SecretStore, name_of_secrets
 from laurels.errors import Conflict
 
 if TYPE_CHECKING:
-    from laurels.postgres.engine import Archive
+    from laurels.postgres.engine import Postgres
 
 
 class Announcements:
@@ -27,8 +27,8 @@ def announced() -> Announcements:
 
 
 @pytest.fixture
-def secrets(archive: Archive, announced: Announcements) -> SecretStore:
-    return SecretStore(archive, announced)
+def secrets(postgres: Postgres, announced: Announcements) -> SecretStore:
+    return SecretStore(postgres, announced)
 
 
 async def test_those_in_force_are_found_with_what_verifies(secrets: SecretStore):
@@ -60,13 +60,13 @@ async def test_no_more_than_two_are_in_force_however_many_ask_at_once(secrets: S
     assert len(await secrets.active("acme")) == 2
 
 
-async def test_every_change_is_announced(secrets: SecretStore, archive: Archive, announced: Announcements):
+async def test_every_change_is_announced(secrets: SecretStore, postgres: Postgres, announced: Announcements):
     secret, _ = await secrets.create("acme", NewSecret("players"))
     await secrets.revoke(secret.id)
     await secrets.revoke(secret.id)
     assert announced.names == [name_of_secrets("acme")] * 2
     announced.names.clear()
-    keys = KeyStore(archive, announced)
+    keys = KeyStore(postgres, announced)
     key, _ = await keys.create("acme", ["read"])
     assert announced.names == []
     await keys.revoke(key.prefix)

@@ -20,7 +20,7 @@ from laurels.activity.campuses import Campuses
 from laurels.activity.store.people import CampusStore
 from laurels.activity.valkey_keys import GROUP, STREAMS, ActivityKeys
 from laurels.clock import FixedClock
-from laurels.postgres.engine import open_archive
+from laurels.postgres.engine import Postgres
 from laurels.valkey.client import Valkey
 
 VALKEY_URL, POSTGRES_URL, NOW, SEED, TOGETHER, *MOMENTS = sys.argv[1:]
@@ -33,8 +33,8 @@ consume.ENTRIES_TOGETHER = int(TOGETHER)  # pyright: ignore[reportConstantRedefi
 
 
 async def work() -> None:
-    valkey, archive = Valkey(VALKEY_URL), open_archive(POSTGRES_URL)
-    campuses = Campuses(valkey, CampusStore(archive), ActivityKeys(cluster=valkey.is_cluster))
+    valkey, postgres = Valkey(VALKEY_URL), Postgres(POSTGRES_URL)
+    campuses = Campuses(valkey, CampusStore(postgres), ActivityKeys(cluster=valkey.is_cluster))
     await consume.Accrual(valkey, campuses, FixedClock(int(NOW))).run()
 
 

@@ -102,7 +102,7 @@ class Stage:
         await self.finalize()
 
     async def rows(self, statement: str, **parameters: object) -> list[tuple[Any, ...]]:
-        async with self.laurels.archive.reading() as connection:
+        async with self.laurels.postgres.reading() as connection:
             return [tuple(row) for row in await connection.execute(text(statement), parameters)]
 
     async def everything(self) -> dict[str, list[tuple[Any, ...]]]:

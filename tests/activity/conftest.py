@@ -38,7 +38,7 @@ async def stage(campus_urls: tuple[str, str]) -> AsyncGenerator[Stage]:
     clock = FixedClock()
     async with Laurels(valkey_url=valkey_url, postgres_url=postgres_url, clock=clock) as laurels:
         await laurels.valkey.command("FLUSHDB")
-        async with laurels.archive.writing() as connection:
+        async with laurels.postgres.writing() as connection:
             found = await connection.execute(text(TABLES))
             await connection.execute(text(f"TRUNCATE {', '.join(found.scalars())}"))
         yield Stage(laurels, clock)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 import pytest
@@ -8,11 +7,8 @@ from sqlalchemy import NullPool, create_engine, text
 
 from laurels.activity.store.people import Campus, CampusStore, User
 from laurels.activity.store.reads import CampusReads
-from laurels.postgres.engine import open_archive
+from laurels.postgres.engine import Postgres
 from laurels.postgres.migrate import migrate
-
-if TYPE_CHECKING:
-    from laurels.postgres.engine import Archive
 
 NORTH = Campus(str(UUID(int=1)), "North", "Europe/Oslo")
 SOUTH = Campus(str(UUID(int=2)), "South", "Pacific/Auckland")
@@ -20,8 +16,8 @@ ADA, BOB, EVE = (str(UUID(int=number)) for number in (11, 12, 13))
 
 
 @pytest.fixture
-def campuses(archive: Archive) -> CampusStore:
-    return CampusStore(archive)
+def campuses(postgres: Postgres) -> CampusStore:
+    return CampusStore(postgres)
 
 
 async def test_campuses_are_listed_by_name(campuses: CampusStore):
@@ -76,10 +72,10 @@ async def test_tables_that_an_application_has_already_are_used_as_they_are(empty
         for statement in OWN_TABLES:
             connection.execute(text(statement))
     migrate(empty_postgres_url)
-    async with open_archive(empty_postgres_url) as archive:
-        campuses = CampusStore(archive)
+    async with Postgres(empty_postgres_url) as postgres:
+        campuses = CampusStore(postgres)
         await campuses.put_campuses([NORTH])
         assert await campuses.campuses_of([ADA]) == {ADA: NORTH}
         assert await campuses.users([ADA]) == {ADA: User(ADA, NORTH.id, "")}
-        found = await CampusReads(archive).streak(ADA)
+        found = await CampusReads(postgres).streak(ADA)
         assert found == (ADA, 7, 9, 20251023)

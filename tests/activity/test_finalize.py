@@ -240,7 +240,7 @@ async def test_a_missed_day_leaves_the_streak_until_the_next_touch(stage: Stage)
 async def test_a_streak_of_before_goes_on(stage: Stage):
     await stage.open(OSLO)
     row = {"user_id": user(1), "current": 14, "best": 20, "last_active_ymd": 20251023}
-    async with stage.laurels.archive.writing() as connection:
+    async with stage.laurels.postgres.writing() as connection:
         await connection.execute(insert(tables.streaks).values(row))
     stage.go_to("2025-10-24 12:00")
     await stage.play(1, 2)

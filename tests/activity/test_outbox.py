@@ -74,7 +74,7 @@ async def test_a_stream_that_was_lost_gets_what_it_had(stage: Stage):
 async def test_numbers_go_on_after_old_rows_are_forgotten(stage: Stage):
     await finalized(stage)
     sent = await stage.laurels.activity.relay.run_once()
-    async with stage.laurels.archive.writing() as connection:
+    async with stage.laurels.postgres.writing() as connection:
         await connection.exec_driver_sql("UPDATE lb_outbox SET created_at = 'epoch'")
     assert await stage.laurels.activity.relay.forget() == sent - 1
     stage.go_to("2025-10-25 12:00")

@@ -13,7 +13,7 @@ from laurels.errors import Conflict, InvalidInput, LaurelsError
 from laurels.postgres import tables
 
 if TYPE_CHECKING:
-    from laurels.postgres.engine import Archive
+    from laurels.postgres.engine import Postgres
 
 
 def define(**fields: object) -> BoardDefinition:
@@ -46,8 +46,8 @@ RATED = define(rating={"system": "elo", "k": 24, "rank_provisional": False})
 
 
 @pytest.fixture
-def boards(archive: Archive) -> BoardStore:
-    return BoardStore(archive)
+def boards(postgres: Postgres) -> BoardStore:
+    return BoardStore(postgres)
 
 
 async def test_a_board_that_was_never_put_is_none(boards: BoardStore):
@@ -166,15 +166,15 @@ async def test_projects_and_boards_are_listed_in_order(boards: BoardStore):
     assert await boards.boards("nobody") == []
 
 
-async def test_only_what_differs_from_the_defaults_is_stored(boards: BoardStore, archive: Archive):
+async def test_only_what_differs_from_the_defaults_is_stored(boards: BoardStore, postgres: Postgres):
     await boards.put("acme", "score", ASCENDING)
-    async with archive.reading() as connection:
+    async with postgres.reading() as connection:
         assert (await connection.execute(select(tables.boards.c.definition))).scalar_one() == {"order": "asc"}
 
 
-async def test_a_row_of_a_newer_version_is_refused_in_words(boards: BoardStore, archive: Archive):
+async def test_a_row_of_a_newer_version_is_refused_in_words(boards: BoardStore, postgres: Postgres):
     row = {"id": 1, "project": "acme", "board": "score", "definition": {"gravity": 9.8}}
-    async with archive.writing() as connection:
+    async with postgres.writing() as connection:
         await connection.execute(insert(tables.boards).values(row))
     with pytest.raises(LaurelsError, match=r"acme/score cannot be read; .* newer Laurels\? gravity"):
         await boards.get("acme", "score")

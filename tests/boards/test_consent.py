@@ -74,7 +74,7 @@ def racing_definer(engine: Laurels, board: str, *, submits: bool = True) -> tupl
     own = engine.engine
     race = Race(own, board, submits)
     drops = own.drops
-    losses = RacingLosses(drops.retention, SnapshotStore(own.archive).counts, own.clock, race)
+    losses = RacingLosses(drops.retention, SnapshotStore(own.postgres).counts, own.clock, race)
     existing = ExistingKeys(own.valkey, drops.catalog, drops.retention, own.clock)
     definer = Definer(drops.catalog, own.store, drops, losses, existing)
     return definer, race

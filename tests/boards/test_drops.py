@@ -220,7 +220,7 @@ def test_a_worker_that_is_late_takes_nothing_from_the_next_board(
         async def get(self, project: str, board: str) -> None:  # noqa: ARG002  # as it was
             return None
 
-    engine.run(replace(drops, store=Late(engine.engine.archive)).finish(BoardRef.parse(board)))
+    engine.run(replace(drops, store=Late(engine.engine.postgres)).finish(BoardRef.parse(board)))
     assert engine.page(board).total == 7
     stored = engine.run(store.get(*board.split("/")))
     assert stored
@@ -327,7 +327,7 @@ def test_a_drain_that_began_before_the_drop_archives_nothing_of_the_next_board(
     engine.run(drain.store.begin(streams))
 
     async def leased() -> object:
-        async with engine.engine.archive.writing() as connection:
+        async with engine.engine.postgres.writing() as connection:
             return await drain.store.lease(connection, streams)
 
     assert engine.run(leased()) == {}

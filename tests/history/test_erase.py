@@ -48,7 +48,7 @@ async def everything_in_valkey(laurels: Laurels) -> list[bytes]:
 async def everything_in_postgres(laurels: Laurels) -> list[bytes]:
     """Every row of every table."""
     found: list[bytes] = []
-    async with laurels.archive.reading() as connection:
+    async with laurels.postgres.reading() as connection:
         tables = await connection.execute(
             text("SELECT relname FROM pg_stat_user_tables WHERE schemaname = current_schema()")
         )

@@ -77,7 +77,7 @@ async def test_figures_are_told_without_postgresql(
     def away(*_: object, **__: object) -> None:
         raise Unavailable("PostgreSQL does not answer")
 
-    monkeypatch.setattr(alone.archive, "reading", away)
+    monkeypatch.setattr(alone.postgres, "reading", away)
     told = await looking.figures()
     assert told.postgres is None
     assert [(each.board, each.waiting) for each in told.boards] == [("arcade", 1)]

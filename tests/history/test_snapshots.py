@@ -420,7 +420,7 @@ class TestLists:
         await alone.drop(board, allow_drop="all")
         await alone.define(board, policy)
         assert await listed(alone, board) == []
-        store = SnapshotStore(alone.archive)
+        store = SnapshotStore(alone.postgres)
         assert len(await store.listed(stored.id, 10)) == 1
         while await store.sweep():
             pass

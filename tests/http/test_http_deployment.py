@@ -59,7 +59,7 @@ async def test_figures_are_the_same_for_a_moment(
     client: AsyncClient, laurels: Laurels, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(operator_status, "FRESH_SECONDS", 3600.0)
-    own = Oversight(laurels.valkey, laurels.archive, laurels.drain.journals)
+    own = Oversight(laurels.valkey, laurels.postgres, laurels.drain.journals)
     assert await own.figures() is await own.figures()
 
 

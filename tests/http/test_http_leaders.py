@@ -293,7 +293,7 @@ async def test_timestamps_are_added_automatically(
         await post(client, f"{game}/coins/a", "ada", 1, "inc")
     await laurels.archived(f"{project}/coins.a")
     asked = select(journal.c.at).join(stored, stored.c.id == journal.c.board_id)
-    async with laurels.archive.reading() as connection:
+    async with laurels.postgres.reading() as connection:
         rows = await connection.execute(asked.where(stored.c.project == project).order_by(journal.c.at))
     assert [row.at for row in rows] == moments
 

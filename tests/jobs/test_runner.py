@@ -52,7 +52,7 @@ class Work:
 
 
 async def state_of(laurels: Laurels, name: str = "work") -> JobState:
-    return (await JobStore(laurels.archive).states())[name]
+    return (await JobStore(laurels.postgres).states())[name]
 
 
 async def until(condition: Any) -> None:  # noqa: ANN401  # a function or a coroutine function
@@ -106,7 +106,7 @@ class TestARun:
         runner = Runner(laurels, [work.job])
         await runner.run_due()
         clock.advance(timedelta(minutes=1))
-        await JobStore(laurels.archive).request("work", datetime_of(clock()))
+        await JobStore(laurels.postgres).request("work", datetime_of(clock()))
         assert await runner.run_due() == ["work"]
         assert await runner.run_due() == []
         await close(runner)
@@ -285,7 +285,7 @@ async def cut_connections(laurels: Laurels) -> None:
     cut = text(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'laurels-jobs'"
     )
-    async with laurels.archive.reading() as connection:
+    async with laurels.postgres.reading() as connection:
         assert (await connection.execute(cut)).all()
 
 

@@ -14,7 +14,7 @@ from laurels.boards.catalog import Catalog
 from laurels.boards.store import BoardStore
 from laurels.clock import system_clock
 from laurels.journal.drain import Drain
-from laurels.postgres.engine import open_archive
+from laurels.postgres.engine import Postgres
 from laurels.scores.feeds import Feeds
 from laurels.scores.rolling import Rolling
 from laurels.valkey.client import Valkey
@@ -30,11 +30,11 @@ class Dying(Drain):
 
 
 async def work(valkey_url: str, postgres_url: str) -> None:
-    valkey, archive = Valkey(valkey_url), open_archive(postgres_url)
-    store = BoardStore(archive)
+    valkey, postgres = Valkey(valkey_url), Postgres(postgres_url)
+    store = BoardStore(postgres)
     catalog = Catalog(valkey, store)
     feeds = Feeds(valkey, catalog, Rolling(valkey, catalog, system_clock), system_clock, "fast")
-    await Dying(valkey, archive, store, feeds, system_clock).run_once()
+    await Dying(valkey, postgres, store, feeds, system_clock).run_once()
 
 
 for _ in sys.stdin:

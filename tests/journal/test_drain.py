@@ -165,7 +165,7 @@ class TestRows:
         await laurels.valkey.command("XADD", stream.key, str(in_2071), "body", fields[b"body"], "skipped", "")
         await laurels.archived(board)
         assert [row.stream_id for row in await rows_of(laurels, board)][1] == in_2071
-        async with laurels.archive.reading() as connection:
+        async with laurels.postgres.reading() as connection:
             rows = await connection.execute(
                 text("SELECT 1 FROM journal_2071_05 WHERE board_id = :board"), {"board": stream.board_id}
             )
@@ -431,7 +431,7 @@ class TestSeveralAtOnce:
                     batch.append(Submission(members[0], 5, id=f"{number}.{turn // 2}"))
                     accepted += (await laurels.submit_many(board, batch)).accepted
 
-        stores = laurels.valkey, laurels.archive, laurels.store
+        stores = laurels.valkey, laurels.postgres, laurels.store
         drains = [Drain(*stores, laurels.feeds, laurels.clock) for _ in range(2)]
         stop = asyncio.Event()
 

@@ -70,7 +70,7 @@ async def test_what_a_replaced_primary_had_alone_is_not_archived(endpoints: Endp
             await asyncio.gather(draining, return_exceptions=True)
             await asyncio.gather(*submitting)
             await laurels.journal_drained()
-            async with laurels.archive.reading() as connection:
+            async with laurels.postgres.reading() as connection:
                 rows = await connection.execute(text(f"{ROWS} WHERE project = 'failovers'"))
                 assert sorted(id_.decode() for (id_,) in rows) == sorted([*IDS, "before"])
             assert (await laurels.page(BOARD)).entries[0].score == 1 + len(IDS)

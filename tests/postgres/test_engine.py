@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from sqlalchemy import create_engine, insert, select, text
@@ -10,49 +10,46 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from laurels.errors import Conflict, InvalidInput, OutcomeUnknown, Unavailable
 from laurels.postgres import engine, tables
-from laurels.postgres.engine import open_archive
-
-if TYPE_CHECKING:
-    from laurels.postgres.engine import Archive
+from laurels.postgres.engine import Postgres
 
 ROW: dict[str, Any] = {"project": "acme", "board": "score", "definition": {}, "id": 1}
 
 
-async def boards_in(archive: Archive) -> int:
-    async with archive.reading() as connection:
+async def boards_in(postgres: Postgres) -> int:
+    async with postgres.reading() as connection:
         return len((await connection.execute(select(tables.boards))).all())
 
 
-async def test_a_running_server_answers_a_ping(archive: Archive):
-    await archive.ping()
+async def test_a_running_server_answers_a_ping(postgres: Postgres):
+    await postgres.ping()
 
 
-async def test_a_block_that_ends_is_committed(archive: Archive):
-    async with archive.writing() as connection:
+async def test_a_block_that_ends_is_committed(postgres: Postgres):
+    async with postgres.writing() as connection:
         await connection.execute(insert(tables.boards).values(ROW))
-    assert await boards_in(archive) == 1
+    assert await boards_in(postgres) == 1
 
 
-async def test_a_block_that_fails_is_rolled_back(archive: Archive):
+async def test_a_block_that_fails_is_rolled_back(postgres: Postgres):
     async def fail() -> None:
-        async with archive.writing() as connection:
+        async with postgres.writing() as connection:
             await connection.execute(insert(tables.boards).values(ROW))
             raise Conflict("no")
 
     with pytest.raises(Conflict):
         await fail()
-    assert await boards_in(archive) == 0
+    assert await boards_in(postgres) == 0
 
 
 async def test_a_server_that_is_gone_is_unavailable_and_its_password_unsaid():
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         url = f"postgresql+psycopg://ada:hunter2@127.0.0.1:{unused.getsockname()[1]}/laurels"
-        async with open_archive(url) as archive:
+        async with Postgres(url) as postgres:
             with pytest.raises(
                 Unavailable, match=r"does not answer at .*//ada:\*\*\*@127\.0\.0\.1"
             ) as caught:
-                await archive.ping()
+                await postgres.ping()
     assert "hunter2" not in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -62,28 +59,28 @@ async def test_a_server_that_accepts_but_never_answers_is_unavailable():
         silent.bind(("127.0.0.1", 0))
         silent.listen()
         url = f"postgresql+psycopg://ada@127.0.0.1:{silent.getsockname()[1]}/laurels"
-        async with open_archive(url) as archive:
+        async with Postgres(url) as postgres:
             with pytest.raises(Unavailable, match=r"waited 0\.1 s"):
-                async with archive.reading(seconds=0.1):
+                async with postgres.reading(seconds=0.1):
                     pass
 
 
-async def test_a_statement_that_takes_too_long_is_unavailable(archive: Archive):
+async def test_a_statement_that_takes_too_long_is_unavailable(postgres: Postgres):
     with pytest.raises(Unavailable, match=r"waited 0\.1 s"):
-        async with archive.reading(seconds=0.1) as connection:
+        async with postgres.reading(seconds=0.1) as connection:
             await connection.execute(text("SELECT pg_sleep(60)"))
-    await archive.ping()
+    await postgres.ping()
 
 
-async def test_the_server_itself_ends_a_statement_that_takes_too_long(archive: Archive):
-    async with archive.reading() as connection:
+async def test_the_server_itself_ends_a_statement_that_takes_too_long(postgres: Postgres):
+    async with postgres.reading() as connection:
         timeout = (await connection.execute(text("SHOW statement_timeout"))).scalar_one()
     assert timeout == f"{engine.ANSWER_SECONDS}s"
 
 
-async def test_a_timeout_of_the_callers_own_stays_its_own(archive: Archive):
+async def test_a_timeout_of_the_callers_own_stays_its_own(postgres: Postgres):
     async def wait() -> None:
-        async with archive.reading(), asyncio.timeout(0):
+        async with postgres.reading(), asyncio.timeout(0):
             await asyncio.Event().wait()
 
     with pytest.raises(TimeoutError):
@@ -91,10 +88,10 @@ async def test_a_timeout_of_the_callers_own_stays_its_own(archive: Archive):
 
 
 async def test_a_connection_lost_before_the_commit_changed_nothing(
-    archive: Archive, migrated_postgres_url: str
+    postgres: Postgres, migrated_postgres_url: str
 ):
     async def write() -> None:
-        async with archive.writing() as connection:
+        async with postgres.writing() as connection:
             await connection.execute(insert(tables.boards).values(ROW))
             end_sessions(migrated_postgres_url)
             await connection.execute(text("SELECT 1"))
@@ -102,14 +99,14 @@ async def test_a_connection_lost_before_the_commit_changed_nothing(
     with pytest.raises(Unavailable) as caught:
         await write()
     assert type(caught.value) is Unavailable
-    assert await boards_in(archive) == 0
+    assert await boards_in(postgres) == 0
 
 
 async def test_a_commit_that_goes_unanswered_has_an_unknown_outcome(
-    archive: Archive, migrated_postgres_url: str
+    postgres: Postgres, migrated_postgres_url: str
 ):
     async def write() -> None:
-        async with archive.writing() as connection:
+        async with postgres.writing() as connection:
             await connection.execute(insert(tables.boards).values(ROW))
             end_sessions(migrated_postgres_url)
 
@@ -118,28 +115,28 @@ async def test_a_commit_that_goes_unanswered_has_an_unknown_outcome(
 
 
 async def test_a_commit_past_the_deadline_has_an_unknown_outcome(
-    archive: Archive, monkeypatch: pytest.MonkeyPatch
+    postgres: Postgres, monkeypatch: pytest.MonkeyPatch
 ):
     async def stuck(_: AsyncConnection) -> None:
         await asyncio.Event().wait()
 
     monkeypatch.setattr(AsyncConnection, "commit", stuck)
     with pytest.raises(OutcomeUnknown):
-        async with archive.writing(seconds=0.1):
+        async with postgres.writing(seconds=0.1):
             pass
 
 
 async def test_after_the_server_ended_every_connection_the_next_call_succeeds(
-    archive: Archive, migrated_postgres_url: str
+    postgres: Postgres, migrated_postgres_url: str
 ):
-    await archive.ping()
+    await postgres.ping()
     end_sessions(migrated_postgres_url)
-    await archive.ping()
+    await postgres.ping()
 
 
-async def test_a_value_that_postgresql_cannot_hold_is_invalid_input(archive: Archive):
+async def test_a_value_that_postgresql_cannot_hold_is_invalid_input(postgres: Postgres):
     with pytest.raises(InvalidInput, match="PostgreSQL cannot hold this value"):
-        async with archive.writing() as connection:
+        async with postgres.writing() as connection:
             await connection.execute(
                 insert(tables.boards).values(ROW | {"definition": {"max": float("inf")}})
             )

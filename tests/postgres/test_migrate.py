@@ -11,13 +11,13 @@ from sqlalchemy import create_engine, make_url, text
 
 from laurels.errors import StartupError, Unavailable
 from laurels.postgres import tables
-from laurels.postgres.engine import open_archive
+from laurels.postgres.engine import Postgres
 from laurels.postgres.migrate import current_revision, expected_revision, migrate
 
 
 async def revision_at(url: str) -> str | None:
-    async with open_archive(url) as archive:
-        return await current_revision(archive)
+    async with Postgres(url) as postgres:
+        return await current_revision(postgres)
 
 
 def execute(url: str, *statements: str) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from laurels.boards.catalog import Catalog
     from laurels.boards.define import Definer
     from laurels.clock import Clock
-    from laurels.postgres.engine import Archive
+    from laurels.postgres.engine import Postgres
     from laurels.scores.queries import Reader
     from laurels.scores.submit import Submitter
     from laurels.valkey.client import Valkey
@@ -35,20 +35,20 @@ class Activity:
     def __init__(
         self,
         valkey: Valkey,
-        archive: Archive,
+        postgres: Postgres,
         boards: tuple[Catalog, Definer, Submitter],
         reader: Reader,
         clock: Clock,
     ) -> None:
         self.keys = ActivityKeys(cluster=valkey.is_cluster)
-        self.store = CampusStore(archive)
+        self.store = CampusStore(postgres)
         self.campuses = Campuses(valkey, self.store, self.keys)
         self.accrual = Accrual(valkey, self.campuses, clock)
         self.marks = Marks(valkey, self.keys)
-        self.totals = Totals(archive)
+        self.totals = Totals(postgres)
         self.rankings = Rankings(valkey, *boards, clock)
-        scored = (valkey, self.store, CampusDays(archive), self.rankings, self.totals, clock)
+        scored = (valkey, self.store, CampusDays(postgres), self.rankings, self.totals, clock)
         self.rescorer = Rescorer(*scored)
         self.finalizer = Finalizer(*scored)
-        self.relay = Relay(valkey, OutboxStore(archive), clock)
-        self.reader = CampusReader(reader, self.store, CampusReads(archive), clock)
+        self.relay = Relay(valkey, OutboxStore(postgres), clock)
+        self.reader = CampusReader(reader, self.store, CampusReads(postgres), clock)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncConnection
 
     from laurels.boards.definition import Owner
-    from laurels.postgres.engine import Archive
+    from laurels.postgres.engine import Postgres
 
 log = get_logger("laurels.archive")
 
@@ -53,11 +53,11 @@ class Terms(TypedDict, total=False):
 
 
 class BoardStore:
-    def __init__(self, archive: Archive) -> None:
-        self._archive = archive
+    def __init__(self, postgres: Postgres) -> None:
+        self._postgres = postgres
 
     async def get(self, project: str, board: str) -> StoredBoard | None:
-        async with self._archive.reading() as connection:
+        async with self._postgres.reading() as connection:
             return await _read(connection, project, board)
 
     async def put(  # what must still be so is said by keyword
@@ -73,7 +73,7 @@ class BoardStore:
         """
         expected_version, owner = terms.get("expected_version"), terms.get("owner")
         check_others, held = terms.get("check_others"), terms.get("held")
-        async with self._archive.writing() as connection:
+        async with self._postgres.writing() as connection:
             await take_turn(connection, f"board:{project}/{board}")
             if held:
                 await _release(connection, held)
@@ -100,7 +100,7 @@ class BoardStore:
 
         With `held` the board must still be held so, or `HoldLost` is raised.
         """
-        async with self._archive.writing() as connection:
+        async with self._postgres.writing() as connection:
             await take_turn(connection, f"board:{project}/{board}")
             if held:
                 await _release(connection, held)
@@ -115,7 +115,7 @@ class BoardStore:
         """Records that a board is about to be barred, to be changed as it is found then. The number lies
         above the board's version; `settle` gives the board a version above that again.
         """
-        async with self._archive.writing() as connection:
+        async with self._postgres.writing() as connection:
             await take_turn(connection, f"board:{project}/{board}")
             stored = await _read(connection, project, board)
             if stored is None or stored.version != version:
@@ -127,7 +127,7 @@ class BoardStore:
 
     async def clear(self, project: str, board: str, version: int) -> None:
         """Records that the keys of a board that stays are to go; `Conflict` if it has another version."""
-        async with self._archive.writing() as connection:
+        async with self._postgres.writing() as connection:
             await take_turn(connection, f"board:{project}/{board}")
             stored = await _read(connection, project, board)
             if stored is None or stored.version != version:
@@ -136,7 +136,7 @@ class BoardStore:
 
     async def retired(self, project: str, board: str) -> list[Retired]:
         """The definitions of this name that are not done with, oldest first."""
-        async with self._archive.reading() as connection:
+        async with self._postgres.reading() as connection:
             return await _retired(connection, project, board)
 
     async def all_retired(self, *, templated: bool = False) -> list[tuple[str, str]]:
@@ -145,13 +145,13 @@ class BoardStore:
         names = select(retired.c.project, retired.c.board).distinct().order_by(*retired.c["project", "board"])
         if templated:
             names = names.where(retired.c.definition.has_key("keys"))
-        async with self._archive.reading() as connection:
+        async with self._postgres.reading() as connection:
             return [(row.project, row.board) for row in await connection.execute(names)]
 
     async def settle(self, done: Collection[Retired]) -> None:
         """Nothing is left of these. A board that was barred by one goes on with a version above it."""
         retired, boards = tables.retired_definitions, tables.boards
-        async with self._archive.writing() as connection:
+        async with self._postgres.writing() as connection:
             for each in done:
                 await connection.execute(delete(retired).where(retired.c.number == each.number))
                 barred = and_(boards.c.id == each.board.id, boards.c.version < each.number)
@@ -161,13 +161,13 @@ class BoardStore:
 
     async def versions(self) -> dict[int, int]:
         """The version of every board, by its id."""
-        async with self._archive.reading() as connection:
+        async with self._postgres.reading() as connection:
             rows = await connection.execute(select(tables.boards.c.id, tables.boards.c.version))
             return {row.id: row.version for row in rows}
 
     async def by_ids(self, ids: Collection[int]) -> list[StoredBoard]:
         """Of these boards those that there are, and whose definition this version can read."""
-        async with self._archive.reading() as connection:
+        async with self._postgres.reading() as connection:
             rows = (
                 await connection.execute(select(tables.boards).where(tables.boards.c.id.in_(ids)))
             ).mappings()
@@ -182,7 +182,7 @@ class BoardStore:
     async def projects(self) -> list[str]:
         """Every project that has a board, in order."""
         projects = select(tables.boards.c.project).distinct().order_by(tables.boards.c.project)
-        async with self._archive.reading() as connection:
+        async with self._postgres.reading() as connection:
             return list((await connection.execute(projects)).scalars())
 
     async def matching(self, path: str) -> list[StoredBoard]:
@@ -192,14 +192,14 @@ class BoardStore:
             .where(func.jsonb_path_exists(tables.boards.c.definition, cast(path, JSONPATH)))
             .order_by(tables.boards.c.project, tables.boards.c.board)
         )
-        async with self._archive.reading() as connection:
+        async with self._postgres.reading() as connection:
             return [_stored(row) for row in (await connection.execute(boards)).mappings()]
 
     async def boards(self, project: str) -> list[StoredBoard]:
         boards = (
             select(tables.boards).where(tables.boards.c.project == project).order_by(tables.boards.c.board)
         )
-        async with self._archive.reading() as connection:
+        async with self._postgres.reading() as connection:
             return [_stored(row) for row in (await connection.execute(boards)).mappings()]
 
 

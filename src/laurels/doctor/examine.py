@@ -33,7 +33,7 @@ from laurels.errors import LaurelsError
 from laurels.jobs.store import JobStore
 from laurels.journal.streams import Journals
 from laurels.masking import masked
-from laurels.postgres.engine import open_archive
+from laurels.postgres.engine import Postgres
 from laurels.postgres.migrate import current_revision, expected_revision
 from laurels.settings import load_settings
 from laurels.valkey import requirements
@@ -45,12 +45,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from laurels.embedded import EmbeddedServers, Endpoints
-    from laurels.postgres.engine import Archive
     from laurels.settings import Settings
 
     _OfValkey = Callable[[Valkey], Awaitable[list["Finding"]]]
-    _OfArchive = Callable[[Archive], Awaitable[list["Finding"]]]
-    _OfBoth = Callable[[Valkey, Archive], Awaitable[list["Finding"]]]
+    _OfPostgres = Callable[[Postgres], Awaitable[list["Finding"]]]
+    _OfBoth = Callable[[Valkey, Postgres], Awaitable[list["Finding"]]]
 
 
 async def examine(
@@ -96,10 +95,10 @@ async def examine(
             await asyncio.to_thread(servers.stop)
 
 
-async def examine_open(valkey: Valkey, archive: Archive, settings: Settings) -> list[Finding]:
+async def examine_open(valkey: Valkey, postgres: Postgres, settings: Settings) -> list[Finding]:
     """The same of a process that runs: by the connections that it has."""
     found = await _examine(
-        lambda look: look(valkey), lambda look: look(archive), lambda look: look(valkey, archive), settings
+        lambda look: look(valkey), lambda look: look(postgres), lambda look: look(valkey, postgres), settings
     )
     return [judge_python(sys.version_info[:3]), *found]
 
@@ -112,23 +111,23 @@ async def _examine_stores(endpoints: Endpoints, settings: Settings) -> list[Find
         finally:
             await valkey.close()
 
-    async def with_archive(look: _OfArchive) -> list[Finding]:
-        async with open_archive(endpoints.postgres_url) as archive:
-            return await look(archive)
+    async def with_postgres(look: _OfPostgres) -> list[Finding]:
+        async with Postgres(endpoints.postgres_url) as postgres:
+            return await look(postgres)
 
     async def with_both(look: _OfBoth) -> list[Finding]:
-        return await with_archive(lambda archive: with_valkey(lambda valkey: look(valkey, archive)))
+        return await with_postgres(lambda postgres: with_valkey(lambda valkey: look(valkey, postgres)))
 
-    return await _examine(with_valkey, with_archive, with_both, settings)
+    return await _examine(with_valkey, with_postgres, with_both, settings)
 
 
 async def _examine(
     with_valkey: Callable[[_OfValkey], Awaitable[list[Finding]]],
-    with_archive: Callable[[_OfArchive], Awaitable[list[Finding]]],
+    with_postgres: Callable[[_OfPostgres], Awaitable[list[Finding]]],
     with_both: Callable[[_OfBoth], Awaitable[list[Finding]]],
     settings: Settings,
 ) -> list[Finding]:
-    postgres = await _attempt("PostgreSQL", "LAURELS_POSTGRES_URL", lambda: with_archive(_examine_postgres))
+    postgres = await _attempt("PostgreSQL", "LAURELS_POSTGRES_URL", lambda: with_postgres(_examine_postgres))
     is_new = any(finding.name == "schema" and finding.status == "warning" for finding in postgres)
     valkey = await _attempt(
         "Valkey",
@@ -141,7 +140,7 @@ async def _examine(
             "journal",
             "LAURELS_VALKEY_URL",
             lambda: with_both(
-                lambda valkey, archive: _examine_journal(valkey, archive, settings.journal_alarm_bytes)
+                lambda valkey, postgres: _examine_journal(valkey, postgres, settings.journal_alarm_bytes)
             ),
         )
     return findings
@@ -155,8 +154,8 @@ async def _attempt(name: str, setting: str, look: Callable[[], Awaitable[list[Fi
         return [Finding(name, "wrong", masked(error.detail).splitlines()[0], fix)]
 
 
-async def _examine_journal(valkey: Valkey, archive: Archive, alarm_bytes: int) -> list[Finding]:
-    return [judge_journal(await Journals(valkey, BoardStore(archive)).backlog(), alarm_bytes)]
+async def _examine_journal(valkey: Valkey, postgres: Postgres, alarm_bytes: int) -> list[Finding]:
+    return [judge_journal(await Journals(valkey, BoardStore(postgres)).backlog(), alarm_bytes)]
 
 
 async def _examine_valkey(valkey: Valkey, settings: Settings, *, is_new: bool) -> list[Finding]:
@@ -188,12 +187,12 @@ async def _examine_permissions(valkey: Valkey, settings: Settings) -> list[Findi
     return [judge_permissions(await requirements.lacking(valkey, settings.durability))]
 
 
-async def _examine_postgres(archive: Archive) -> list[Finding]:
-    async with archive.reading() as connection:
+async def _examine_postgres(postgres: Postgres) -> list[Finding]:
+    async with postgres.reading() as connection:
         version = (await connection.execute(text("SHOW server_version_num"))).scalar_one()
-    skew = await _skew(lambda: _postgres_time(archive))
-    revision = await current_revision(archive)
-    states = await JobStore(archive).states() if revision == expected_revision() else {}
+    skew = await _skew(lambda: _postgres_time(postgres))
+    revision = await current_revision(postgres)
+    states = await JobStore(postgres).states() if revision == expected_revision() else {}
     now = datetime.now(UTC)
     return [
         judge_postgres_version(int(version)),
@@ -217,8 +216,8 @@ async def _valkey_time(valkey: Valkey) -> float:
     return await valkey.now() / 1e6
 
 
-async def _postgres_time(archive: Archive) -> float:
-    async with archive.reading() as connection:
+async def _postgres_time(postgres: Postgres) -> float:
+    async with postgres.reading() as connection:
         now = await connection.execute(text("SELECT extract(epoch FROM clock_timestamp())"))
         return float(now.scalar_one())
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from laurels.boards.store import BoardStore
     from laurels.clock import Clock
     from laurels.journal.drain import Drain
-    from laurels.postgres.engine import Archive
+    from laurels.postgres.engine import Postgres
     from laurels.valkey.client import Valkey
 
 ENTRIES_AT_ONCE: Final = 200
@@ -60,7 +60,7 @@ class Erased(msgspec.Struct, frozen=True):
 @dataclass(frozen=True)
 class Eraser:
     valkey: Valkey
-    archive: Archive
+    postgres: Postgres
     catalog: Catalog
     boards: BoardStore
     retention: Retention
@@ -108,7 +108,7 @@ class Eraser:
         named = _stand_in()
         while board.keys.shard_of(named) != shard:  # or nobody who asks for it would find it
             named = _stand_in()
-        store = EraseStore(self.archive)
+        store = EraseStore(self.postgres)
         await self.drain.finish(ref)
         today = self.clock() // DAY
         ids = await store.ids(board_id, member, (today - DAYS) * DAY)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from laurels.boards.keys import BoardRef
     from laurels.journal.streams import Journals
-    from laurels.postgres.engine import Archive
+    from laurels.postgres.engine import Postgres
     from laurels.valkey.client import Valkey
 
 # Whoever asks more often sees the same figures again.
@@ -105,9 +105,9 @@ class DeadLetters:
 
 
 class Oversight:
-    def __init__(self, valkey: Valkey, archive: Archive, journals: Journals) -> None:
+    def __init__(self, valkey: Valkey, postgres: Postgres, journals: Journals) -> None:
         self._valkey = valkey
-        self._archive = archive
+        self._postgres = postgres
         self._journals = journals
         self._figures: tuple[float, Figures] | None = None
 
@@ -198,12 +198,16 @@ class Oversight:
             dead_letters=backlog.dead_letters,
         )
         return Figures(
-            at, await self._valkey_figures(), await self._postgres(), journal, tuple(listed[:MOST_BOARDS])
+            at,
+            await self._valkey_figures(),
+            await self._postgres_figures(),
+            journal,
+            tuple(listed[:MOST_BOARDS]),
         )
 
-    async def _postgres(self) -> PostgresFigures | None:
+    async def _postgres_figures(self) -> PostgresFigures | None:
         try:
-            return await read_figures(self._archive)
+            return await read_figures(self._postgres)
         except Unavailable:
             return None
 

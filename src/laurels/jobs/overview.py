@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from laurels.clock import Clock
     from laurels.jobs.runner import Job
-    from laurels.postgres.engine import Archive
+    from laurels.postgres.engine import Postgres
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,8 @@ class JobInfo:
 
 
 class Overview:
-    def __init__(self, archive: Archive, jobs: Sequence[Job], clock: Clock) -> None:
-        self._store = JobStore(archive)
+    def __init__(self, postgres: Postgres, jobs: Sequence[Job], clock: Clock) -> None:
+        self._store = JobStore(postgres)
         self._jobs = jobs
         self._clock = clock
 

@@ -78,9 +78,9 @@ class Runner:
         self._laurels = laurels
         self._jobs = {job.name: job for job in jobs}
         self._loops = tuple(loops)
-        self._store = JobStore(laurels.archive)
+        self._store = JobStore(laurels.postgres)
         self._ran: dict[str, Moment] = {}
-        self._turns = Turns(laurels.archive, worker or f"{platform.node()}:{os.getpid()}")
+        self._turns = Turns(laurels.postgres, worker or f"{platform.node()}:{os.getpid()}")
 
     async def run(self, stop: asyncio.Event) -> None:
         """Works until `stop` is set; what is under way then is left to whoever comes next."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import CursorResult
     from sqlalchemy.ext.asyncio import AsyncConnection
 
-    from laurels.postgres.engine import Archive
+    from laurels.postgres.engine import Postgres
 
 LONGEST_TEXT: Final = 2000
 
@@ -63,18 +63,18 @@ class TurnLost(Unavailable):
 class JobStore:
     """The states of all jobs, for whoever wants to see them."""
 
-    def __init__(self, archive: Archive) -> None:
-        self._archive = archive
+    def __init__(self, postgres: Postgres) -> None:
+        self._postgres = postgres
 
     async def states(self) -> dict[str, JobState]:
-        async with self._archive.reading() as connection:
+        async with self._postgres.reading() as connection:
             found = await connection.execute(select(*_COLUMNS).order_by(jobs.c.name))
             return {row["name"]: _state(row) for row in found.mappings()}
 
     async def request(self, name: str, at: datetime) -> None:
         """Asks for a run as soon as a worker looks."""
         asked = insert(jobs).values(name=name, requested_at=at)
-        async with self._archive.writing() as connection:
+        async with self._postgres.writing() as connection:
             await connection.execute(
                 asked.on_conflict_do_update(index_elements=[jobs.c.name], set_={"requested_at": at})
             )
@@ -83,8 +83,8 @@ class JobStore:
 class Turns:
     """The turns that one worker has, all on one connection."""
 
-    def __init__(self, archive: Archive, worker: str) -> None:
-        self._archive = archive
+    def __init__(self, postgres: Postgres, worker: str) -> None:
+        self._postgres = postgres
         self.worker = worker
         self._connection: AsyncConnection | None = None
         self._one_at_a_time = asyncio.Lock()
@@ -123,7 +123,7 @@ class Turns:
             if connection is not self._connection:
                 raise TurnLost("the connection that held the turn was lost")
             try:
-                async with self._archive.answering():
+                async with self._postgres.answering():
                     return await connection.execute(statement)
             except BaseException as error:
                 # An answer may still be under way: this connection is of no more use, and its turns are free.
@@ -137,7 +137,7 @@ class Turns:
     async def _connected(self) -> AsyncConnection:
         async with self._one_at_a_time:
             if self._connection is None:
-                self._connection = await self._archive.connection_of_its_own()
+                self._connection = await self._postgres.connection_of_its_own()
             return self._connection
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from laurels.boards.store import BoardStore
     from laurels.clock import Clock
     from laurels.moments import Moment
-    from laurels.postgres.engine import Archive
+    from laurels.postgres.engine import Postgres
     from laurels.scores.feeds import Feeds
     from laurels.valkey.client import Reply, Valkey, Value
 
@@ -104,14 +104,14 @@ class Drain:
     """Archives the journals of all boards."""
 
     def __init__(
-        self, valkey: Valkey, archive: Archive, store: BoardStore, feeds: Feeds, clock: Clock
+        self, valkey: Valkey, postgres: Postgres, store: BoardStore, feeds: Feeds, clock: Clock
     ) -> None:
         self._valkey = valkey
         self._feeds = feeds
-        self._archive = archive
+        self._postgres = postgres
         self._clock = clock
         self.journals = Journals(valkey, store)
-        self.store = JournalStore(archive)
+        self.store = JournalStore(postgres)
         self._begun: set[Stream] = set()
         self._counts: dict[Stream, int] = {}
         self._held: set[Stream] = set()
@@ -167,7 +167,7 @@ class Drain:
         unknown = [stream for stream in streams if stream not in self._begun]
         await self.store.begin(unknown)
         self._begun.update(unknown)
-        async with self._archive.writing(seconds=COPY_SECONDS) as connection:
+        async with self._postgres.writing(seconds=COPY_SECONDS) as connection:
             cursors = await self.store.lease(connection, streams)
             self._begun &= cursors.keys() | (self._begun - set(streams))
             readings = await self._read(connection, cursors)

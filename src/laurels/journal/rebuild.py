@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from laurels.clock import Clock
     from laurels.journal.drain import Drain
     from laurels.moments import Moment
-    from laurels.postgres.engine import Archive
+    from laurels.postgres.engine import Postgres
     from laurels.valkey.client import Valkey, Value
 
     Progress = Callable[[int, int], None]
@@ -107,7 +107,7 @@ class Rebuilder:
     """Rebuilds boards, and compares them with what their journals tell."""
 
     valkey: Valkey
-    archive: Archive
+    postgres: Postgres
     catalog: Catalog
     boards: BoardStore
     retention: Retention
@@ -169,7 +169,7 @@ class _Work:
         self._puts_in_force = aim != "verify"
         self._gives_up = aim == "force"
         self._token = secrets.token_hex(8)
-        self._store = ReplayStore(tools.archive)
+        self._store = ReplayStore(tools.postgres)
         self._now = tools.clock()
         self._made = Rebuilt(
             board, cluster=tools.valkey.is_cluster, prefix=f"{REBUILD}{self._token}:", now=self._now

@@ -41,7 +41,7 @@ _LASTING_SESSION = (
 NO_ANSWER = (exc.OperationalError, exc.InterfaceError, exc.TimeoutError)
 
 
-class Archive:
+class Postgres:
     """A pool of connections, opened as they are needed, and the two ways to use one."""
 
     def __init__(self, url: str) -> None:
@@ -144,11 +144,6 @@ class Archive:
             ) from error
         except UnicodeEncodeError as error:
             raise InvalidInput("PostgreSQL cannot hold this value: it is not valid Unicode text") from error
-
-
-def open_archive(url: str) -> Archive:
-    """The archive at this URL; connects when first used."""
-    return Archive(url)
 
 
 async def take_turn(connection: AsyncConnection, name: str) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from sqlalchemy import text
 
 if TYPE_CHECKING:
-    from laurels.postgres.engine import Archive
+    from laurels.postgres.engine import Postgres
 
 # Counted by PostgreSQL as rows come in, for all processes; a second late, and from 0 again after a crash.
 _FIGURES: Final = text(
@@ -27,7 +27,7 @@ class PostgresFigures:
     """That came into the journal, ever."""
 
 
-async def read_figures(archive: Archive) -> PostgresFigures:
-    async with archive.reading() as connection:
+async def read_figures(postgres: Postgres) -> PostgresFigures:
+    async with postgres.reading() as connection:
         row = (await connection.execute(_FIGURES)).one()
     return PostgresFigures(str(row.version).partition(" ")[0], int(row.bytes), int(row.rows))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection, Engine
 
-    from laurels.postgres.engine import Archive
+    from laurels.postgres.engine import Postgres
 
 OLDEST_SERVER = 16
 # How long to wait for another process that migrates, in seconds.
@@ -57,9 +57,9 @@ def expected_revision() -> str:
     return head
 
 
-async def current_revision(archive: Archive) -> str | None:
+async def current_revision(postgres: Postgres) -> str | None:
     """The revision of the database; None before the first migration."""
-    async with archive.reading() as connection:
+    async with postgres.reading() as connection:
         return await connection.run_sync(_revision)
 
 

@@ -161,7 +161,7 @@ jobs = Table(
 
 # A row for each accepted submission, and for whatever else changed entries. Its stream's id (the moment in
 # milliseconds, and a number) and its place in the call are its identity: what comes again lands on itself.
-# Partitions are months, and made by `archive.journal`.
+# Partitions are months, and made by `journal.store`.
 journal = Table(
     "journal",
     metadata,

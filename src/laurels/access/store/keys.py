@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import ColumnElement, RowMapping
 
-    from laurels.postgres.engine import Archive
+    from laurels.postgres.engine import Postgres
 
 Scope = Literal["read", "submit", "admin"]
 SCOPES: tuple[Scope, ...] = ("read", "submit", "admin")
@@ -61,8 +61,8 @@ def name_of_key(identity: UUID) -> str:
 class KeyStore:
     """`announce` hears of each key that is withdrawn, or whose secret is another one, once that is done."""
 
-    def __init__(self, archive: Archive, announce: Announce = tell_nobody) -> None:
-        self._archive = archive
+    def __init__(self, postgres: Postgres, announce: Announce = tell_nobody) -> None:
+        self._postgres = postgres
         self._announce = announce
 
     async def create(self, project: str, scopes: Collection[Scope], label: str = "") -> tuple[ApiKey, str]:
@@ -70,7 +70,7 @@ class KeyStore:
         prefix = "lk_" + "".join(secrets.choice(_PREFIX_CHARACTERS) for _ in range(8))
         secret = f"{prefix}_{secrets.token_urlsafe(32)}"
         values = _values(prefix, secret, project, scopes, label)
-        async with self._archive.writing() as connection:
+        async with self._postgres.writing() as connection:
             created = await connection.execute(insert(api_keys).values(values).returning(*_SHOWN))
             return _api_key(created.mappings().one()), secret
 
@@ -87,7 +87,7 @@ class KeyStore:
             index_elements=[api_keys.c.prefix], set_={**replaced, "revoked_at": None}
         ).returning(*_SHOWN)
         try:
-            async with self._archive.writing() as connection:
+            async with self._postgres.writing() as connection:
                 await take_turn(connection, f"key:{label}")
                 key = _api_key((await connection.execute(ensured)).mappings().one())
         except IntegrityError as error:
@@ -102,7 +102,7 @@ class KeyStore:
         listed = select(*_SHOWN).order_by(api_keys.c.created_at, api_keys.c.prefix)
         if project is not None:
             listed = listed.where(api_keys.c.project == project)
-        async with self._archive.reading() as connection:
+        async with self._postgres.reading() as connection:
             return [_api_key(row) for row in (await connection.execute(listed)).mappings()]
 
     async def revoke(self, prefix_or_id: str, *, project: str | None = None) -> bool:
@@ -120,7 +120,7 @@ class KeyStore:
             revoked = revoked.where(api_keys.c.project == project)
         identities: list[UUID] = []
         try:
-            async with self._archive.writing() as connection:
+            async with self._postgres.writing() as connection:
                 identities = list((await connection.execute(revoked)).scalars())
         finally:  # also when the commit went unanswered
             for each in identities:
@@ -138,7 +138,7 @@ class KeyStore:
     async def find_by_digest(self, digest: bytes) -> ApiKey | None:
         """The key in force whose secret has this digest."""
         found = select(*_SHOWN).where(api_keys.c.digest == digest, api_keys.c.revoked_at.is_(None))
-        async with self._archive.reading() as connection:
+        async with self._postgres.reading() as connection:
             row = (await connection.execute(found)).mappings().one_or_none()
             return None if row is None else _api_key(row)
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import RowMapping
 
-    from laurels.postgres.engine import Archive
+    from laurels.postgres.engine import Postgres
 
 Use = Literal["players", "signatures"]
 Algorithm = Literal["HS256", "EdDSA", "ES256", "RS256"]
@@ -83,8 +83,8 @@ def name_of_secrets(project: str) -> str:
 class SecretStore:
     """`announce` hears of each project whose secrets changed, once that is done."""
 
-    def __init__(self, archive: Archive, announce: Announce = tell_nobody) -> None:
-        self._archive = archive
+    def __init__(self, postgres: Postgres, announce: Announce = tell_nobody) -> None:
+        self._postgres = postgres
         self._announce = announce
 
     async def create(self, project: str, wanted: NewSecret) -> tuple[ProjectSecret, str | None]:
@@ -103,7 +103,7 @@ class SecretStore:
         }
         in_force = (project_secrets.c.project == project, project_secrets.c.revoked_at.is_(None))
         counted = select(func.count()).where(*in_force, project_secrets.c.use == use)
-        async with self._archive.writing() as connection:
+        async with self._postgres.writing() as connection:
             await take_turn(connection, f"secrets:{project}:{use}")
             if (await connection.execute(counted)).scalar_one() >= MOST_ACTIVE:
                 raise Conflict(
@@ -120,7 +120,7 @@ class SecretStore:
         listed = select(*_SHOWN).order_by(project_secrets.c.created_at, project_secrets.c.id)
         if project is not None:
             listed = listed.where(project_secrets.c.project == project)
-        async with self._archive.reading() as connection:
+        async with self._postgres.reading() as connection:
             return [_project_secret(row) for row in (await connection.execute(listed)).mappings()]
 
     async def active(self, project: str) -> tuple[ActiveSecret, ...]:
@@ -131,7 +131,7 @@ class SecretStore:
             .where(project_secrets.c.project == project, project_secrets.c.revoked_at.is_(None))
             .order_by(project_secrets.c.created_at.desc(), project_secrets.c.id)
         )
-        async with self._archive.reading() as connection:
+        async with self._postgres.reading() as connection:
             return tuple(ActiveSecret(*row) for row in await connection.execute(found))
 
     async def revoke(self, identity: str, *, project: str | None = None) -> bool:
@@ -146,7 +146,7 @@ class SecretStore:
             revoked = revoked.where(project_secrets.c.project == project)
         projects: list[str] = []
         try:
-            async with self._archive.writing() as connection:
+            async with self._postgres.writing() as connection:
                 projects = list((await connection.execute(revoked)).scalars())
         finally:  # also when the commit went unanswered
             for each in projects:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from sqlalchemy import ColumnElement
     from sqlalchemy.ext.asyncio import AsyncConnection
 
-    from laurels.postgres.engine import Archive
+    from laurels.postgres.engine import Postgres
 
 # Of all ids that are made from a badge's identity; any constant would do.
 _NAMESPACE: Final = UUID("0f6a6c0e-3f0b-5a51-8a0e-9f4d6d2c1b70")
@@ -113,13 +113,13 @@ class Changes:
 
 
 class CampusDays:
-    def __init__(self, archive: Archive) -> None:
-        self._archive = archive
+    def __init__(self, postgres: Postgres) -> None:
+        self._postgres = postgres
 
     async def open_day(self, key: DayKey) -> None:
         """Says that the day is to be finalized."""
         opened = insert(lb_days).values(ymd=key.ymd, campus_id=key.campus_id).on_conflict_do_nothing()
-        async with self._archive.writing() as connection:
+        async with self._postgres.writing() as connection:
             await connection.execute(opened)
 
     async def ask_again(self, keys: Collection[DayKey]) -> set[DayKey]:
@@ -132,7 +132,7 @@ class CampusDays:
             .values(asked=lb_days.c.asked + 1)
             .returning(lb_days.c.ymd, lb_days.c.campus_id)
         )
-        async with self._archive.writing() as connection:
+        async with self._postgres.writing() as connection:
             return {DayKey(*row) for row in await connection.execute(again)}
 
     async def opened(self, keys: Collection[DayKey]) -> set[DayKey]:
@@ -142,7 +142,7 @@ class CampusDays:
         found = select(lb_days.c.ymd, lb_days.c.campus_id).where(
             tuple_(lb_days.c.ymd, lb_days.c.campus_id).in_(sorted(keys))
         )
-        async with self._archive.reading() as connection:
+        async with self._postgres.reading() as connection:
             return {DayKey(*row) for row in await connection.execute(found)}
 
     async def unanswered(self) -> list[DayKey]:
@@ -152,13 +152,13 @@ class CampusDays:
             .where(lb_days.c.asked > lb_days.c.answered)
             .order_by(lb_days.c.ymd, lb_days.c.campus_id)
         )
-        async with self._archive.reading() as connection:
+        async with self._postgres.reading() as connection:
             return [DayKey(*row) for row in await connection.execute(found)]
 
     async def newest(self) -> dict[str, int]:
         """The newest day of each campus that is opened."""
         found = select(lb_days.c.campus_id, func.max(lb_days.c.ymd)).group_by(lb_days.c.campus_id)
-        async with self._archive.reading() as connection:
+        async with self._postgres.reading() as connection:
             return {row[0]: row[1] for row in await connection.execute(found)}
 
     async def streaks(
@@ -171,7 +171,7 @@ class CampusDays:
         past = select(lb_counters.c.user_id, lb_counters.c.ymd, lb_counters.c.streak).where(
             lb_counters.c.user_id == _any_of(users), lb_counters.c.ymd.in_(days)
         )
-        async with self._archive.reading() as connection:
+        async with self._postgres.reading() as connection:
             held = {row.user_id: StreakRow(*row) for row in await connection.execute(rows)}
             found: dict[str, dict[int, int]] = {}
             for user, ymd, streak in await connection.execute(past):
@@ -181,7 +181,7 @@ class CampusDays:
     @asynccontextmanager
     async def finalizing(self, key: DayKey) -> AsyncGenerator[Finalizing]:
         """One transaction, once it is our turn."""
-        async with self._archive.writing(seconds=LONGEST_SECONDS) as connection:
+        async with self._postgres.writing(seconds=LONGEST_SECONDS) as connection:
             await connection.execute(text("SET LOCAL statement_timeout = 0"))
             await take_turn(connection, "campus:finalize")
             yield Finalizing(connection, key)

@@ -12,7 +12,7 @@ from laurels.postgres.tables import lb_outbox
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from laurels.postgres.engine import Archive
+    from laurels.postgres.engine import Postgres
 
 # Transactions end in another order than they begin in, so rows are numbered once they are there: no number
 # ever comes to stand before one that was sent. The newest row always stays, for the next number.
@@ -32,12 +32,12 @@ class Told(NamedTuple):
 
 
 class OutboxStore:
-    def __init__(self, archive: Archive) -> None:
-        self._archive = archive
+    def __init__(self, postgres: Postgres) -> None:
+        self._postgres = postgres
 
     async def number(self) -> int:
         """Numbers what is new, in the order that it was stored; how much it is."""
-        async with self._archive.writing(seconds=60) as connection:
+        async with self._postgres.writing(seconds=60) as connection:
             await take_turn(connection, "campus:outbox")
             return (await connection.execute(text(_NUMBER))).rowcount
 
@@ -49,12 +49,12 @@ class OutboxStore:
             .order_by(lb_outbox.c.number)
             .limit(limit)
         )
-        async with self._archive.reading() as connection:
+        async with self._postgres.reading() as connection:
             return [Told(*row) for row in await connection.execute(found)]
 
     async def newest(self) -> int:
         """The highest number that was given; 0 for none."""
-        async with self._archive.reading() as connection:
+        async with self._postgres.reading() as connection:
             return (
                 await connection.execute(select(func.coalesce(func.max(lb_outbox.c.number), 0)))
             ).scalar_one()
@@ -63,5 +63,5 @@ class OutboxStore:
         """Deletes what is older, but for the newest; how much it was."""
         newest = select(func.max(lb_outbox.c.number)).scalar_subquery()
         old = delete(lb_outbox).where(lb_outbox.c.created_at < before, lb_outbox.c.number < newest)
-        async with self._archive.writing(seconds=60) as connection:
+        async with self._postgres.writing(seconds=60) as connection:
             return (await connection.execute(old)).rowcount

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import ColumnElement
 
-    from laurels.postgres.engine import Archive
+    from laurels.postgres.engine import Postgres
 
 # How many rows go in one statement: PostgreSQL takes 65,535 values.
 ROWS_A_STATEMENT = 5_000
@@ -39,8 +39,8 @@ class User:
 
 
 class CampusStore:
-    def __init__(self, archive: Archive) -> None:
-        self._archive = archive
+    def __init__(self, postgres: Postgres) -> None:
+        self._postgres = postgres
 
     async def put_campuses(self, given: Iterable[Campus]) -> None:
         """Stores campuses, or changes those that there are."""
@@ -52,12 +52,12 @@ class CampusStore:
 
     async def campuses(self) -> list[Campus]:
         """Every campus, by name."""
-        async with self._archive.reading() as connection:
+        async with self._postgres.reading() as connection:
             rows = await connection.execute(_CAMPUS.order_by(campuses.c.name, campuses.c.id))
             return [Campus(*row) for row in rows]
 
     async def campus(self, campus_id: str) -> Campus | None:
-        async with self._archive.reading() as connection:
+        async with self._postgres.reading() as connection:
             row = (await connection.execute(_CAMPUS.where(campuses.c.id == campus_id))).one_or_none()
             return None if row is None else Campus(*row)
 
@@ -68,21 +68,21 @@ class CampusStore:
             .join(campuses, campuses.c.id == users.c.campus_id)
             .where(users.c.id == _any_of(user_ids))
         )
-        async with self._archive.reading() as connection:
+        async with self._postgres.reading() as connection:
             rows = await connection.execute(found)
             return {user: Campus(id_, name, timezone) for user, id_, name, timezone in rows}
 
     async def users(self, user_ids: Iterable[str]) -> dict[str, User]:
         """Those of these users that there are."""
         columns = (users.c.id, users.c.campus_id, users.c.handle, users.c.avatar_url)
-        async with self._archive.reading() as connection:
+        async with self._postgres.reading() as connection:
             rows = await connection.execute(select(*columns).where(users.c.id == _any_of(user_ids)))
             return {row.id: User(*row) for row in rows}
 
     async def _upsert(self, table: Any, rows: list[dict[str, Any]]) -> None:  # noqa: ANN401  # campuses or users
         by_id = {row["id"]: row for row in rows}
         rows = [by_id[id_] for id_ in sorted(by_id)]  # in one order: two that store at once do not deadlock
-        async with self._archive.writing(seconds=60) as connection:
+        async with self._postgres.writing(seconds=60) as connection:
             for first in range(0, len(rows), ROWS_A_STATEMENT):
                 stored = insert(table).values(rows[first : first + ROWS_A_STATEMENT])
                 changes = {name: stored.excluded[name] for name in rows[0] if name != "id"}

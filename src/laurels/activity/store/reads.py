@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Subquery
 
-    from laurels.postgres.engine import Archive
+    from laurels.postgres.engine import Postgres
 
 
 class Placed(NamedTuple):
@@ -36,8 +36,8 @@ class ActiveDay(NamedTuple):
 
 
 class CampusReads:
-    def __init__(self, archive: Archive) -> None:
-        self._archive = archive
+    def __init__(self, postgres: Postgres) -> None:
+        self._postgres = postgres
 
     async def table(
         self, scope: str, campus_id: str, days: Sequence[int], limit: int, offset: int
@@ -45,7 +45,7 @@ class CampusReads:
         """How many have an entry in the sum of these days, and a stretch of them, best first."""
         ranked = _ranked(scope, campus_id, days)
         rows = select(ranked).order_by(ranked.c.rank, ranked.c.user_id.desc()).limit(limit).offset(offset)
-        async with self._archive.reading() as connection:
+        async with self._postgres.reading() as connection:
             total = (await connection.execute(select(func.count()).select_from(ranked))).scalar_one()
             found = await connection.execute(rows)
             return total, [Placed(row.rank, row.user_id, float(row.score)) for row in found]
@@ -56,13 +56,13 @@ class CampusReads:
         """Where these users stand in the sum of these days; those without an entry are left out."""
         ranked = _ranked(scope, campus_id, days)
         wanted = any_(cast(users, ARRAY(lb_daily.c.user_id.type)))
-        async with self._archive.reading() as connection:
+        async with self._postgres.reading() as connection:
             rows = await connection.execute(select(ranked).where(ranked.c.user_id == wanted))
             return {row.user_id: Placed(row.rank, row.user_id, float(row.score)) for row in rows}
 
     async def streak(self, user_id: str) -> StreakRow | None:
         columns = (streaks.c[name] for name in StreakRow._fields)
-        async with self._archive.reading() as connection:
+        async with self._postgres.reading() as connection:
             found = await connection.execute(select(*columns).where(streaks.c.user_id == user_id))
             row = found.one_or_none()
             return None if row is None else StreakRow(*row)
@@ -74,7 +74,7 @@ class CampusReads:
             .where(badges.c.user_id == user_id)
             .order_by(badges.c.earned_ymd.desc(), badges.c.kind)
         )
-        async with self._archive.reading() as connection:
+        async with self._postgres.reading() as connection:
             return [EarnedBadge(*row) for row in await connection.execute(found)]
 
     async def active_days(self, user_id: str, first: int, last: int) -> list[ActiveDay]:
@@ -90,7 +90,7 @@ class CampusReads:
             .where(lb_daily.c.user_id == user_id, lb_daily.c.ymd.between(first, last))
             .order_by(lb_daily.c.ymd)
         )
-        async with self._archive.reading() as connection:
+        async with self._postgres.reading() as connection:
             rows = await connection.execute(found)
             return [ActiveDay(row.ymd, float(row.overall), row.streak) for row in rows]
 

@@ -15,7 +15,7 @@ from laurels.postgres.tables import lb_totals
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from laurels.postgres.engine import Archive
+    from laurels.postgres.engine import Postgres
 
 SNAPSHOTS: Final = "lb_snapshots"
 BADGES: Final = "lb_badges_awarded"
@@ -40,8 +40,8 @@ class Worked:
 
 
 class Totals:
-    def __init__(self, archive: Archive) -> None:
-        self._archive = archive
+    def __init__(self, postgres: Postgres) -> None:
+        self._postgres = postgres
 
     async def add(self, worked: Worked) -> None:
         """In one statement; whoever else adds at this moment."""
@@ -57,7 +57,7 @@ class Totals:
         ]
         added = insert(lb_totals).values(rows)
         total = {"value": lb_totals.c.value + added.excluded.value}
-        async with self._archive.writing() as connection:
+        async with self._postgres.writing() as connection:
             await connection.execute(
                 added.on_conflict_do_update(index_elements=["metric", "labels"], set_=total)
             )
@@ -65,7 +65,7 @@ class Totals:
     async def read(self) -> dict[str, dict[tuple[str, ...], float]]:
         """By metric, then by its labels; a histogram's last label is the bound, or `sum`."""
         found: dict[str, dict[tuple[str, ...], float]] = {SNAPSHOTS: {}, BADGES: {}, COMPUTE: {}}
-        async with self._archive.reading() as connection:
+        async with self._postgres.reading() as connection:
             for metric, labels, value in await connection.execute(select(lb_totals)):
                 found.setdefault(metric, {})[tuple(labels.split("|"))] = value
         return found

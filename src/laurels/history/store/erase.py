@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from laurels.moments import Moment
-    from laurels.postgres.engine import Archive
+    from laurels.postgres.engine import Postgres
 
 # Rows that change in one transaction.
 ROWS_AT_ONCE: Final = 5000
@@ -25,8 +25,8 @@ _IDENTITY: Final = (
 
 
 class EraseStore:
-    def __init__(self, archive: Archive) -> None:
-        self._archive = archive
+    def __init__(self, postgres: Postgres) -> None:
+        self._postgres = postgres
 
     async def ids(self, board_id: int, member: bytes, since: Moment) -> list[bytes]:
         """The ids that clients gave what the member submitted since then; a match's are its players' all."""
@@ -37,7 +37,7 @@ class EraseStore:
             journal.c.now >= since,
             journal.c.id.is_not(None),
         )
-        async with self._archive.reading() as connection:
+        async with self._postgres.reading() as connection:
             return [bytes(each) for each in (await connection.execute(asked)).scalars()]
 
     async def rename(self, board_id: int, member: bytes, named: bytes) -> int:
@@ -49,7 +49,7 @@ class EraseStore:
         )
         changed = 0
         while True:
-            async with self._archive.writing() as connection:
+            async with self._postgres.writing() as connection:
                 rows = await connection.execute(
                     update(journal)
                     .where(tuple_(*_IDENTITY).in_(of_member))
@@ -59,7 +59,7 @@ class EraseStore:
             if rows.rowcount < ROWS_AT_ONCE:
                 break
         taken = select(snapshots.c.id).where(snapshots.c.board_id == board_id)
-        async with self._archive.writing() as connection:
+        async with self._postgres.writing() as connection:
             entries = await connection.execute(
                 update(snapshot_entries)
                 .where(snapshot_entries.c.snapshot.in_(taken), snapshot_entries.c.member == member)
@@ -85,7 +85,7 @@ class EraseStore:
         asked = select(*_IDENTITY, journal.c.id, written).where(journal.c.board_id == board_id, mentions)
         in_metadata: list[tuple[object, ...]] = []
         in_ids: list[tuple[object, ...]] = []
-        async with self._archive.writing(seconds=LONGEST_SECONDS) as connection:
+        async with self._postgres.writing(seconds=LONGEST_SECONDS) as connection:
             await connection.execute(text(f"SET LOCAL statement_timeout = '{LONGEST_SECONDS:g}s'"))
             rows: Any = await connection.execute(asked)
             for *identity, given, metadata in rows:
@@ -97,7 +97,7 @@ class EraseStore:
         for found, values in ((in_metadata, {"metadata": JSON.NULL}), (in_ids, {"id": null()})):
             for first in range(0, len(found), ROWS_AT_ONCE):
                 some = tuple_(*_IDENTITY).in_(found[first : first + ROWS_AT_ONCE])
-                async with self._archive.writing() as connection:
+                async with self._postgres.writing() as connection:
                     await connection.execute(update(journal).where(some).values(values))
         await self._forget_in_snapshots(board_id, forms, in_json)
 
@@ -109,11 +109,11 @@ class EraseStore:
         asked = select(columns.snapshot, columns.ordinal, written).where(
             columns.snapshot.in_(taken), or_(*(written.contains(form, autoescape=True) for form in forms))
         )
-        async with self._archive.writing(seconds=LONGEST_SECONDS) as connection:
+        async with self._postgres.writing(seconds=LONGEST_SECONDS) as connection:
             await connection.execute(text(f"SET LOCAL statement_timeout = '{LONGEST_SECONDS:g}s'"))
             rows = await connection.execute(asked)
             found = [(snapshot, ordinal) for snapshot, ordinal, metadata in rows if in_json(metadata)]
         for first in range(0, len(found), ROWS_AT_ONCE):
             some = tuple_(columns.snapshot, columns.ordinal).in_(found[first : first + ROWS_AT_ONCE])
-            async with self._archive.writing() as connection:
+            async with self._postgres.writing() as connection:
                 await connection.execute(update(snapshot_entries).where(some).values(metadata=null()))

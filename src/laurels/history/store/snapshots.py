@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from sqlalchemy import ColumnElement, RowMapping
     from sqlalchemy.ext.asyncio import AsyncConnection
 
-    from laurels.postgres.engine import Archive
+    from laurels.postgres.engine import Postgres
 
 # Of all ids that are made from an identity; any constant would do.
 _NAMESPACE: Final = UUID("6d0a7d0e-6f3c-5c5e-9a0f-1c1a5d4b7e21")
@@ -139,8 +139,8 @@ class Frame:
 
 
 class SnapshotStore:
-    def __init__(self, archive: Archive) -> None:
-        self._archive = archive
+    def __init__(self, postgres: Postgres) -> None:
+        self._postgres = postgres
 
     async def put(
         self,
@@ -153,7 +153,7 @@ class SnapshotStore:
         """Makes the snapshot of these rows, in the place of one that was there. A member that comes twice
         counts as it came last. `total`: how many there were, when the rows are only the best of them.
         """
-        async with self._archive.writing(seconds=LONGEST_SECONDS) as connection:
+        async with self._postgres.writing(seconds=LONGEST_SECONDS) as connection:
             await take_turn(connection, f"snapshot:{identity.id}")
             await connection.execute(text("SET LOCAL statement_timeout = 0"))
             await connection.execute(text(_STAGING))
@@ -183,7 +183,7 @@ class SnapshotStore:
         asked = select(snapshots.c.slot, snapshots.c.cut, snapshots.c.taken_for, snapshots.c.taken_at).where(
             snapshots.c.board_id == board_id, snapshots.c.period == period
         )
-        async with self._archive.reading() as connection:
+        async with self._postgres.reading() as connection:
             found = await connection.execute(asked)
             return {(row.slot, row.cut, row.taken_for): row.taken_at for row in found}
 
@@ -217,7 +217,7 @@ class SnapshotStore:
         if behind is not None:
             asked = asked.where(tuple_(snapshots.c.taken_for, snapshots.c.id) < behind)
         asked = asked.order_by(snapshots.c.taken_for.desc(), snapshots.c.id.desc()).limit(limit)
-        async with self._archive.reading() as connection:
+        async with self._postgres.reading() as connection:
             return [_snapshot(row) for row in (await connection.execute(asked)).mappings()]
 
     async def of_slots(
@@ -235,7 +235,7 @@ class SnapshotStore:
             )
             .order_by(snapshots.c.slot, snapshots.c.taken_for.desc())
         )
-        async with self._archive.reading() as connection:
+        async with self._postgres.reading() as connection:
             found = (await connection.execute(newest)).mappings()
             return {row["slot"]: _snapshot(row) for row in found}
 
@@ -249,7 +249,7 @@ class SnapshotStore:
             .group_by(snapshots.c.period, text("dimensions"))
             .order_by(snapshots.c.period, text("dimensions"))
         )
-        async with self._archive.reading() as connection:
+        async with self._postgres.reading() as connection:
             return [
                 SnapshotCount(
                     row.period, tuple(row.dimensions.split(",") if row.dimensions else ()), row.number
@@ -262,7 +262,7 @@ class SnapshotStore:
         oldest = select(func.min(snapshots.c.ends_at)).where(
             snapshots.c.board_id == board_id, snapshots.c.period == period, snapshots.c.cut == cut
         )
-        async with self._archive.reading() as connection:
+        async with self._postgres.reading() as connection:
             return (await connection.execute(oldest)).scalar_one()
 
     async def page(self, snapshot: UUID, first: int, limit: int) -> list[Ranked]:
@@ -273,7 +273,7 @@ class SnapshotStore:
             .order_by(snapshot_entries.c.ordinal)
             .limit(limit)
         )
-        async with self._archive.reading() as connection:
+        async with self._postgres.reading() as connection:
             return [_ranked(row) for row in (await connection.execute(asked)).mappings()]
 
     async def standings(
@@ -283,7 +283,7 @@ class SnapshotStore:
         asked = select(snapshot_entries.c.snapshot, *_RANKED).where(
             snapshot_entries.c.snapshot.in_(ids), snapshot_entries.c.member.in_(members)
         )
-        async with self._archive.reading() as connection:
+        async with self._postgres.reading() as connection:
             found = (await connection.execute(asked)).mappings()
             return {(row["snapshot"], row["member"]): _ranked(row) for row in found}
 
@@ -307,7 +307,7 @@ class SnapshotStore:
         asked = select(func.count()).where(
             columns.snapshot == snapshot, or_(better, and_(columns.score == score, earlier))
         )
-        async with self._archive.reading() as connection:
+        async with self._postgres.reading() as connection:
             return (await connection.execute(asked)).scalar_one()
 
     async def sweep(self) -> int:
@@ -315,7 +315,7 @@ class SnapshotStore:
         lost = select(snapshots.c.id).where(
             ~select(tables.boards.c.id).where(tables.boards.c.id == snapshots.c.board_id).exists()
         )
-        async with self._archive.writing() as connection:
+        async with self._postgres.writing() as connection:
             found = (await connection.execute(lost.limit(1))).scalar_one_or_none()
             if found is None:
                 return 0
@@ -335,7 +335,7 @@ class SnapshotStore:
 
     async def _one(self, *conditions: ColumnElement[bool]) -> Snapshot | None:
         asked = select(*_COLUMNS).where(*conditions).order_by(snapshots.c.taken_for.desc()).limit(1)
-        async with self._archive.reading() as connection:
+        async with self._postgres.reading() as connection:
             row = (await connection.execute(asked)).mappings().one_or_none()
             return None if row is None else _snapshot(row)
 

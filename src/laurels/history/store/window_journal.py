@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from decimal import Decimal
 
     from laurels.moments import Moment
-    from laurels.postgres.engine import Archive
+    from laurels.postgres.engine import Postgres
 
 # How long one window may take to be read, in seconds, and how many rows are fetched at a time.
 LONGEST_SECONDS: Final = 60.0
@@ -44,8 +44,8 @@ class Span(NamedTuple):
 
 
 class JournalOfWindows:
-    def __init__(self, archive: Archive) -> None:
-        self._archive = archive
+    def __init__(self, postgres: Postgres) -> None:
+        self._postgres = postgres
 
     async def of_members(
         self, board_id: int, span: Span, members: Sequence[bytes] | None = None
@@ -72,7 +72,7 @@ class JournalOfWindows:
         if members is not None:
             asked = asked.where(columns.member.in_(members))
         asked = asked.execution_options(yield_per=ROWS_AT_ONCE)
-        async with self._archive.writing(seconds=LONGEST_SECONDS) as connection:
+        async with self._postgres.writing(seconds=LONGEST_SECONDS) as connection:
             await connection.execute(text(f"SET LOCAL statement_timeout = '{LONGEST_SECONDS:g}s'"))
             together: list[JournalRow] = []
             rows: Any = await connection.stream(asked)
@@ -90,12 +90,12 @@ class JournalOfWindows:
         of_board = journal.c.board_id == board_id
         is_score = journal.c.kind.notin_(("place", "metadata"))
         asked = select(func.min(journal.c.at)).where(of_board, is_score)
-        async with self._archive.reading() as connection:
+        async with self._postgres.reading() as connection:
             return (await connection.execute(asked)).scalar_one()
 
     async def placed(self, board_id: int) -> list[str]:
         """The windows of the board that entries were placed in."""
         of_board = and_(journal.c.board_id == board_id, journal.c.kind == "place")
-        async with self._archive.reading() as connection:
+        async with self._postgres.reading() as connection:
             named = await connection.execute(select(journal.c.op).distinct().where(of_board))
             return [each for each in named.scalars() if each is not None]

@@ -193,7 +193,7 @@ async def read_findings(call: Operator) -> Findings:
     The key must be for every project. Needs the scope `admin`.
     """
     laurels = call.laurels
-    found = await doctor.examine_open(laurels.valkey, laurels.archive, laurels.settings)
+    found = await doctor.examine_open(laurels.valkey, laurels.postgres, laurels.settings)
     return Findings(findings=[Finding(**vars(each)) for each in found])
 
 

@@ -84,11 +84,11 @@ async def read_readiness(request: Request) -> Readiness:
         return True
 
     async def has_postgres() -> bool:
-        await laurels.archive.require_writes()
+        await laurels.postgres.require_writes()
         return True
 
     async def has_tables() -> bool:
-        return await current_revision(laurels.archive) == expected_revision()
+        return await current_revision(laurels.postgres) == expected_revision()
 
     warnings: list[str] = []
     checks: dict[str, Callable[[], Awaitable[bool]]] = {

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from laurels.journal.entry import Recorded
     from laurels.moments import Moment
-    from laurels.postgres.engine import Archive
+    from laurels.postgres.engine import Postgres
 
 # How many months have their partition before they begin.
 MONTHS_AHEAD: Final = 2
@@ -116,8 +116,8 @@ class Unstorable(LaurelsError):
 
 
 class JournalStore:
-    def __init__(self, archive: Archive) -> None:
-        self._archive = archive
+    def __init__(self, postgres: Postgres) -> None:
+        self._postgres = postgres
         self._months: set[tuple[int, int]] = set()
 
     async def ensure_partitions(self, now: Moment) -> None:
@@ -141,7 +141,7 @@ class JournalStore:
             f"FOR VALUES FROM ('{year:04}-{number:02}-01 00:00:00+00') "
             f"TO ('{next_year:04}-{next_number:02}-01 00:00:00+00')"
         )
-        async with self._archive.writing() as connection:
+        async with self._postgres.writing() as connection:
             await take_turn(connection, "journal partitions")
             await connection.execute(text(statement))
         self._months.add(month)
@@ -171,7 +171,7 @@ class JournalStore:
     async def wait_for_drains(self, board_id: int) -> None:
         """Returns when no drain works on the board's streams; of a dropped board, none will again."""
         held = select(journal_cursors.c.stream).where(journal_cursors.c.board_id == board_id)
-        async with self._archive.writing() as connection:
+        async with self._postgres.writing() as connection:
             await connection.execute(held.with_for_update())
 
     async def begin(self, streams: Collection[Stream]) -> None:
@@ -179,7 +179,7 @@ class JournalStore:
         if not streams:
             return
         rows = [{"board_id": stream.board_id, "stream": stream.key} for stream in streams]
-        async with self._archive.writing() as connection:
+        async with self._postgres.writing() as connection:
             await connection.execute(postgresql.insert(journal_cursors).values(rows).on_conflict_do_nothing())
 
     async def append(
@@ -197,7 +197,7 @@ class JournalStore:
         except (psycopg.DataError, psycopg.IntegrityError, UnicodeEncodeError) as error:
             raise Unstorable(str(error).strip().splitlines()[0]) from error
         except psycopg.Error as error:
-            if unavailable := refused(self._archive.address, error):
+            if unavailable := refused(self._postgres.address, error):
                 raise unavailable from error
             raise
         return rows
@@ -252,7 +252,7 @@ class JournalStore:
         """How far each stream of the board is archived."""
         columns = (journal_cursors.c.stream, journal_cursors.c.milliseconds, journal_cursors.c.seq)
         chosen = select(*columns).where(journal_cursors.c.board_id == board_id)
-        async with self._archive.reading() as connection:
+        async with self._postgres.reading() as connection:
             return {
                 row.stream: StreamId(row.milliseconds, row.seq) for row in await connection.execute(chosen)
             }
@@ -283,7 +283,7 @@ class JournalStore:
             cast(journal.c.groups, Text).label("groups"),
             cast(journal.c.metadata, Text).label("metadata"),
         )
-        async with self._archive.reading() as connection:
+        async with self._postgres.reading() as connection:
             return [_row(row) for row in (await connection.execute(chosen)).mappings()]
 
     async def forget(self, board_id: int) -> int:
@@ -294,7 +294,7 @@ class JournalStore:
         some = select(*identity).where(journal.c.board_id == board_id).limit(ROWS_AT_ONCE)
         deleted = 0
         while True:
-            async with self._archive.writing() as connection:
+            async with self._postgres.writing() as connection:
                 held = select(journal_cursors.c.stream).where(journal_cursors.c.board_id == board_id)
                 await connection.execute(held.with_for_update())
                 count = (
@@ -312,7 +312,7 @@ class JournalStore:
         """Boards that were dropped, and still have a journal."""
         there = select(boards.c.id).where(boards.c.id == journal_cursors.c.board_id)
         gone = select(journal_cursors.c.board_id).distinct().where(~there.exists())
-        async with self._archive.reading() as connection:
+        async with self._postgres.reading() as connection:
             return list((await connection.execute(gone)).scalars())
 
 

@@ -12,7 +12,7 @@ from laurels.postgres.tables import journal
 
 if TYPE_CHECKING:
     from laurels.journal.store.rows import Row, StreamId
-    from laurels.postgres.engine import Archive
+    from laurels.postgres.engine import Postgres
 
 # A sum over a whole journal may take that long, in seconds.
 LONGEST_SECONDS: Final = 3600.0
@@ -40,8 +40,8 @@ class Tally:
 
 
 class ReplayStore:
-    def __init__(self, archive: Archive) -> None:
-        self._archive = archive
+    def __init__(self, postgres: Postgres) -> None:
+        self._postgres = postgres
 
     async def count(self, board_id: int) -> int:
         """How many rows the board has."""
@@ -69,6 +69,6 @@ class ReplayStore:
         return Tally(rows, int(at), int(size), Decimal(score))
 
     async def _one(self, asked: Any) -> Any:  # noqa: ANN401  # a select of whatever columns, and its row
-        async with self._archive.writing(seconds=LONGEST_SECONDS) as connection:
+        async with self._postgres.writing(seconds=LONGEST_SECONDS) as connection:
             await connection.execute(text("SET LOCAL statement_timeout = 0"))
             return (await connection.execute(asked)).one()

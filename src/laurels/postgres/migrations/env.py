@@ -1,4 +1,4 @@
-"""What Alembic runs; `archive.migrate` hands it the connection."""
+"""What Alembic runs; `postgres.migrate` hands it the connection."""
 
 from __future__ import annotations
 
