@@ -241,7 +241,7 @@ async def set_up(laurels: Laurels, project: str, player: str) -> Stage:
         "player for another member": tokens[0],
     }
     for caller in ("session", "session of another page"):
-        secrets[caller] = await sessions.begin(laurels, digest_of(secrets["admin key"]))
+        secrets[caller] = await sessions.begin(laurels.valkey, digest_of(secrets["admin key"]))
     path = {"project": project, "board": "arcade", "member": "ada", "p": "0.5", "game": project}
     others = {"range": "d", "user": "ada", "snapshot": "1", "name": "snapshots", "letter": "campus.1-1"}
     students = {"scope": "overall", "user_id": STUDENT.id}
@@ -256,7 +256,7 @@ async def restore(laurels: Laurels, scene: Stage, path: str) -> None:
     await laurels.submit(board, "ada", 100)
     await laurels.set_metadata(board, "ada", None)
     if path == "/console/session":
-        scene.secrets["session"] = await sessions.begin(laurels, digest_of(scene.secrets["admin key"]))
+        scene.secrets["session"] = await sessions.begin(laurels.valkey, digest_of(scene.secrets["admin key"]))
     if "{letter}" in path:
         name: bytes = await laurels.valkey.command("XADD", CAMPUS_LETTERS, "*", "reason", "matrix")
         scene.path["letter"] = f"campus.{name.decode()}"

@@ -189,11 +189,11 @@ async def test_while_valkey_does_not_answer_nobody_is_limited(
 async def storage(request: pytest.FixtureRequest, endpoints: Endpoints) -> AsyncGenerator[ValkeyStorage]:
     if request.param == "node":
         async with Laurels(valkey_url=endpoints.valkey_url, postgres_url=endpoints.postgres_url) as laurels:
-            yield ValkeyStorage(laurels)
+            yield ValkeyStorage(lambda: laurels.valkey)
         return
     with running_cluster(3) as url:
         async with Laurels(valkey_url=url, postgres_url=endpoints.postgres_url) as laurels:
-            yield ValkeyStorage(laurels)
+            yield ValkeyStorage(lambda: laurels.valkey)
 
 
 async def test_the_storage_counts_on_one_node_and_on_a_cluster(storage: ValkeyStorage):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from laurels.access.signatures import IN_MEMORY_BYTES
+from laurels.http.signed_body import IN_MEMORY_BYTES
 
 from .player_tokens import NOW, bearer, signed, token
 

@@ -239,9 +239,9 @@ async def requests(laurels: Laurels) -> None:
         for path in ("/v1/overview", "/v1/doctor", "/v1/dead-letters", "/readyz", "/metrics", "/v1/jobs"):
             answer = await client.get(path)
             assert answer.status_code == 200, (path, answer.text)
-    session = await sessions.begin(laurels, digest_of(secret))
-    await sessions.find(laurels, session)
-    await sessions.end(laurels, session)
+    session = await sessions.begin(laurels.valkey, digest_of(secret))
+    await sessions.find(laurels.valkey, session)
+    await sessions.end(laurels.valkey, session)
     await laurels.keys.create("all", ["read"])
 
 

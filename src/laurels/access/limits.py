@@ -24,10 +24,13 @@ from laurels.metrics import count_refusal
 from laurels.valkey.names import LIMIT
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from starlette.requests import Request
 
-    from laurels.engine import Laurels
-    from laurels.http.authentication import Holder
+    from laurels.access.principal import Principal
+    from laurels.settings import Settings
+    from laurels.valkey.client import Valkey
 
 # Longer than a healthy Valkey ever takes.
 ANSWER_SECONDS: Final = 1.0
@@ -45,9 +48,9 @@ class ValkeyStorage(Storage, SlidingWindowCounterSupport):
     themselves what was not answered.
     """
 
-    def __init__(self, laurels: Laurels) -> None:
+    def __init__(self, valkey: Callable[[], Valkey]) -> None:
         super().__init__()
-        self._laurels = laurels
+        self._valkey = valkey
         self._acquire = get_package_data(f"{_SCRIPTS}/acquire_sliding_window.lua")
         self._read = get_package_data(f"{_SCRIPTS}/sliding_window.lua")
         self._increment = get_package_data(f"{_SCRIPTS}/incr_expire.lua")
@@ -67,28 +70,28 @@ class ValkeyStorage(Storage, SlidingWindowCounterSupport):
     async def clear_sliding_window(self, key: str, expiry: int) -> None:
         del expiry
         for each in self._keys(key):
-            await self._laurels.valkey.command("DEL", each)
+            await self._valkey().command("DEL", each)
 
     async def incr(self, key: str, expiry: int, amount: int = 1) -> int:
         return int(await self._run(self._increment, [f"{LIMIT}:{key}"], expiry, amount))
 
     async def get(self, key: str) -> int:
-        return int(await self._laurels.valkey.command("GET", f"{LIMIT}:{key}") or 0)
+        return int(await self._valkey().command("GET", f"{LIMIT}:{key}") or 0)
 
     async def get_expiry(self, key: str) -> float:
-        return time.time() + max(0, await self._laurels.valkey.command("TTL", f"{LIMIT}:{key}"))
+        return time.time() + max(0, await self._valkey().command("TTL", f"{LIMIT}:{key}"))
 
     async def check(self) -> bool:
-        return bool(await self._laurels.valkey.command("PING"))
+        return bool(await self._valkey().command("PING"))
 
     async def reset(self) -> int | None:
         raise NotImplementedError
 
     async def clear(self, key: str) -> None:
-        await self._laurels.valkey.command("DEL", f"{LIMIT}:{key}")
+        await self._valkey().command("DEL", f"{LIMIT}:{key}")
 
     async def _run(self, script: bytes, keys: list[str], *args: int) -> Any:  # noqa: ANN401  # as Valkey answers
-        return await self._laurels.valkey.command("EVAL", script, len(keys), *keys, *args)
+        return await self._valkey().command("EVAL", script, len(keys), *keys, *args)
 
     @staticmethod
     def _keys(key: str) -> list[str]:
@@ -110,10 +113,10 @@ class Rates:
 
 
 class Limiter:
-    def __init__(self, laurels: Laurels) -> None:
-        settings = laurels.settings
+    def __init__(self, settings: Settings, valkey: Callable[[], Valkey]) -> None:
+        """`valkey` is called for each request: the connection may open after the limiter is made."""
         self.addresses = Addresses(settings.trusted_proxies)
-        self._windows = SlidingWindowCounterRateLimiter(ValkeyStorage(laurels))
+        self._windows = SlidingWindowCounterRateLimiter(ValkeyStorage(valkey))
         self._key = Rates("key", settings.rate_limit_key)
         self._player = Rates("player", settings.rate_limit_player)
         self._address = Rates("address", settings.rate_limit_address)
@@ -121,17 +124,17 @@ class Limiter:
         self._blocked: dict[str, float] = {}
         """Until when an address may not try another secret, as far as this process knows."""
 
-    def limits(self, holder: Holder) -> bool:
+    def limits(self, principal: Principal) -> bool:
         """Whether there is anything to count for this one."""
-        return bool(self._address.limits or (self._player if holder.player else self._key).limits)
+        return bool(self._address.limits or (self._player if principal.player else self._key).limits)
 
-    async def count(self, request: Request, holder: Holder) -> None:
+    async def count(self, request: Request, principal: Principal) -> None:
         """One request more; raises `RateLimited` when it is one too many."""
         if self._address.limits:
             await self._spend(request, self._address, self.addresses.of(request))
-        rates = self._player if holder.player else self._key
+        rates = self._player if principal.player else self._key
         if rates.limits:
-            await self._spend(request, rates, holder.project, holder.name)
+            await self._spend(request, rates, principal.project, principal.name)
 
     def check_failures(self, request: Request) -> None:
         """Raises `RateLimited` for an address of too many bad secrets, before another is looked up."""

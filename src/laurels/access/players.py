@@ -21,7 +21,6 @@ from jwt.exceptions import InvalidJTIError, InvalidSubjectError
 
 from laurels.boards.declared import NAME_PATTERN
 from laurels.errors import Forbidden, InvalidInput, Unauthorized
-from laurels.http import body
 from laurels.scores.submission import Submission, check_member
 
 if TYPE_CHECKING:
@@ -60,6 +59,24 @@ class Player:
         """
         return f"{sha256(self.member.encode()).hexdigest()[:32]}:{given}"
 
+    def submission(self, given: PlayersSubmission) -> Submission:
+        """What the player submits for itself; raises `Forbidden` for another member or another group."""
+        if given.member not in (None, self.member):
+            raise Forbidden("member: is not the player of this token, who may submit for nobody else")
+        groups = given.groups or {}
+        for name, value in self.groups.items():
+            if groups.get(name, value) != value:
+                raise Forbidden(f"groups.{name}: is not what the token says; leave it out")
+        return Submission(
+            self.member,
+            given.score,
+            at=given.at,
+            groups={**groups, **self.groups} or given.groups,
+            id=given.id,
+            op=given.op,
+            metadata=given.metadata,
+        )
+
 
 class PlayersSubmission(msgspec.Struct, forbid_unknown_fields=True):
     """What a player gives: the member may be left out."""
@@ -71,32 +88,6 @@ class PlayersSubmission(msgspec.Struct, forbid_unknown_fields=True):
     id: str | None = None
     op: str | None = None
     metadata: dict[str, Any] | None = None
-
-
-_submission = msgspec.json.Decoder(Submission)
-_players_submission = msgspec.json.Decoder(PlayersSubmission)
-
-
-def decode_submission(encoded: bytes, player: Player | None) -> Submission:
-    """What is submitted; by a player, for itself alone. Raises `Forbidden` if it says otherwise."""
-    if player is None:
-        return body.decode(encoded, _submission)
-    given = body.decode(encoded, _players_submission)
-    if given.member not in (None, player.member):
-        raise Forbidden("member: is not the player of this token, who may submit for nobody else")
-    groups = given.groups or {}
-    for name, value in player.groups.items():
-        if groups.get(name, value) != value:
-            raise Forbidden(f"groups.{name}: is not what the token says; leave it out")
-    return Submission(
-        player.member,
-        given.score,
-        at=given.at,
-        groups={**groups, **player.groups} or given.groups,
-        id=given.id,
-        op=given.op,
-        metadata=given.metadata,
-    )
 
 
 def is_token(secret: str) -> bool:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from laurels.engine import Laurels
+    from laurels.valkey.client import Valkey
 
 COOKIE: Final = "laurels_session"
 # Over HTTPS. By this prefix a browser takes it from this very host alone, not from its neighbours.
@@ -32,22 +32,22 @@ SESSION_SECONDS: Final = 12 * 3600
 SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
-async def begin(laurels: Laurels, key_digest: bytes) -> str:
+async def begin(valkey: Valkey, key_digest: bytes) -> str:
     """The id of a new session."""
     session = secrets.token_urlsafe(32)
     sealed = _seal(session, key_digest)
-    await functions.begin_session(laurels.valkey, _key(session), sealed, SESSION_SECONDS)
+    await functions.begin_session(valkey, _key(session), sealed, SESSION_SECONDS)
     return session
 
 
-async def find(laurels: Laurels, session: str) -> bytes | None:
+async def find(valkey: Valkey, session: str) -> bytes | None:
     """The digest of the key that the session stands for; None once it is over."""
-    sealed = await laurels.valkey.command("GET", _key(session))
+    sealed = await valkey.command("GET", _key(session))
     return None if sealed is None else _seal(session, sealed)
 
 
-async def end(laurels: Laurels, session: str) -> None:
-    await laurels.valkey.command("DEL", _key(session))
+async def end(valkey: Valkey, session: str) -> None:
+    await valkey.command("DEL", _key(session))
 
 
 def named_in(request: Request) -> str | None:

@@ -6,14 +6,9 @@ is read whole, as it was sent, and verified before any of it counts.
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import re
-from contextlib import aclosing
-from tempfile import SpooledTemporaryFile
-from typing import TYPE_CHECKING, Final
-
-from starlette.requests import Request
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from laurels.access.signing import (
     IDEMPOTENCY_KEY,
@@ -28,24 +23,21 @@ from laurels.access.signing import (
     Signed,
 )
 from laurels.errors import BadSignature
-from laurels.http import body
 from laurels.valkey.names import NONCE as NONCE_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from starlette.types import Message
+    from starlette.requests import Request
 
     from laurels.access.store.secrets import ActiveSecret
-    from laurels.engine import Laurels
+    from laurels.moments import Moment
+    from laurels.valkey.client import Valkey
 
 # How far the client's clock may be from ours, in seconds.
 WINDOW_SECONDS: Final = 300
 # A nonce is remembered for longer than a timestamp can be good: from 300 s ahead to 300 s behind.
 NONCE_SECONDS: Final = 2 * WINDOW_SECONDS + 60
-# Beyond this, a signed body waits on disk.
-IN_MEMORY_BYTES: Final = 2**20
-PIECE_BYTES: Final = 2**16
 
 _LINES: Final = (
     f"{VERSION}, method, path with query, timestamp, nonce, {IDEMPOTENCY_KEY} (may be empty), hex of SHA-256 "
@@ -72,39 +64,46 @@ DOCUMENTED: Final = {
 }
 
 
-async def verified(
-    request: Request, laurels: Laurels, project: str, secrets: Sequence[ActiveSecret], limit: int
-) -> Request:
-    """The request, once its signature was found good; one that has none, where none is required.
+class SignedRequest(NamedTuple):
+    """What a signed request carries, before it is known whether the signature is good."""
 
-    Raises `BadSignature`; what was read of the body can be read again from the request that is returned.
-    """
-    keys = [secret.key for secret in secrets if secret.use == "signatures"]
+    signature: str
+    covers: Signed
+    keys: tuple[str, ...]
+    """The project's secrets for signatures that are in force."""
+
+    def check(self, body_digest: str) -> None:
+        """Raises `BadSignature` unless one of the keys made the signature. Compares in constant time."""
+        computed = [self.covers.signature(key, body_digest) for key in self.keys]
+        if not sum(hmac.compare_digest(each, self.signature) for each in computed):
+            raise BadSignature(f"{SIGNATURE} is not that of this request: {HOW}")
+
+
+def signed_request(
+    request: Request, project: str, secrets: Sequence[ActiveSecret], now: Moment
+) -> SignedRequest | None:
+    """The signature of a request; None if there is none and the project requires none."""
+    keys = tuple(secret.key for secret in secrets if secret.use == "signatures")
     if not request.headers.getlist(SIGNATURE):
         if any(secret.required for secret in secrets):
             raise BadSignature(f"submissions to {project} must be signed: {HOW}")
-        return request
+        return None
     if not keys:
         raise BadSignature(f"{project} has no secret for signatures in force: leave {SIGNATURE} out")
-    signature, signed = _read(request)
-    if abs(laurels.clock() // 1_000_000 - int(signed.timestamp)) > WINDOW_SECONDS:
+    signature, covers = _read(request)
+    if abs(now // 1_000_000 - int(covers.timestamp)) > WINDOW_SECONDS:
         raise BadSignature(
             f"{TIMESTAMP} is more than {WINDOW_SECONDS} seconds from the server's clock: set the clock, "
             "and sign again"
         )
-    spool: SpooledTemporaryFile[bytes] = SpooledTemporaryFile(IN_MEMORY_BYTES)  # noqa: SIM115  # read later
-    try:
-        digest = hashlib.sha256()
-        async with aclosing(body.raw_pieces(request, limit)) as pieces:
-            async for piece in pieces:
-                spool.write(piece)
-                digest.update(piece)
-        _compare(signature, [signed.signature(key, digest.hexdigest()) for key in keys])
-        await _use_up(laurels, project, signed.nonce)
-    except BaseException:
-        spool.close()
-        raise
-    return _replayed(request, spool)
+    return SignedRequest(signature, covers, keys)
+
+
+async def use_nonce(valkey: Valkey, project: str, nonce: str) -> None:
+    """Call it after the signature was found good, so that only a holder of the secret can use up a nonce."""
+    key = f"{NONCE_KEY}{project}:{nonce}"
+    if not await valkey.command("SET", key, 1, "NX", "EX", NONCE_SECONDS):
+        raise BadSignature(f"{NONCE} was used before: sign every request, a repeated one too, with a new one")
 
 
 def _read(request: Request) -> tuple[str, Signed]:
@@ -141,31 +140,3 @@ def _target(request: Request) -> str:
     path: str = request.scope["path"]
     query: bytes = request.scope["query_string"]
     return f"{path}?{query.decode('latin-1')}" if query else path
-
-
-def _compare(signature: str, computed: Sequence[str]) -> None:
-    """With every one, each in constant time."""
-    if not sum(hmac.compare_digest(each, signature) for each in computed):
-        raise BadSignature(f"{SIGNATURE} is not that of this request: {HOW}")
-
-
-async def _use_up(laurels: Laurels, project: str, nonce: str) -> None:
-    """Only after the signature was found good: so only a holder of the secret can use up a nonce."""
-    key = f"{NONCE_KEY}{project}:{nonce}"
-    if not await laurels.valkey.command("SET", key, 1, "NX", "EX", NONCE_SECONDS):
-        raise BadSignature(f"{NONCE} was used before: sign every request, a repeated one too, with a new one")
-
-
-def _replayed(request: Request, spool: SpooledTemporaryFile[bytes]) -> Request:
-    """The same request, whose body comes from the spool."""
-    spool.seek(0)
-
-    async def receive() -> Message:
-        if spool.closed:
-            return await request.receive()
-        piece = spool.read(PIECE_BYTES)
-        if not piece:
-            spool.close()
-        return {"type": "http.request", "body": piece, "more_body": bool(piece)}
-
-    return Request(request.scope, receive)

@@ -129,7 +129,7 @@ def _app(
     app = App(title="Laurels", lifespan=lifespan, openapi_url=None, redirect_slashes=False)
     app.state.laurels = laurels
     app.state.keyring = Keyring(laurels)
-    app.state.limiter = Limiter(laurels)
+    app.state.limiter = Limiter(laurels.settings, lambda: laurels.valkey)
     app.state.questions = Questions[Tagged]()
     # One flat list: what is tried first stands first, and a 405 can say which methods there are.
     app.router.routes += [

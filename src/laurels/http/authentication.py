@@ -11,14 +11,16 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 from hmac import compare_digest
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from laurels.access import players, sessions, signatures
+from laurels.access import players, sessions
 from laurels.access.credential_cache import Memory
+from laurels.access.principal import BOOTSTRAPPER, Principal
 from laurels.access.signing import SIGNATURE
-from laurels.access.store.keys import EVERY_PROJECT, SCOPES, digest_of, name_of_key
+from laurels.access.store.keys import digest_of, name_of_key
 from laurels.access.store.secrets import name_of_secrets
 from laurels.errors import BadSignature, Forbidden, Unauthorized
+from laurels.http import signed_body
 from laurels.http.body import BODY_BYTES
 from laurels.http.parameters import check_name
 
@@ -34,37 +36,6 @@ if TYPE_CHECKING:
     from laurels.engine import Laurels
 
 
-@dataclass(frozen=True, slots=True)
-class Holder:
-    """Whoever has a key, or a player's token."""
-
-    project: str
-    scopes: frozenset[Scope]
-    name: str = ""
-    """Which key it is, or which player: for limits."""
-    player: Player | None = None
-
-    def may_see(self, project: str) -> bool:
-        return self.project in (project, EVERY_PROJECT)
-
-    def check(self, project: str, scope: Scope, *, takes_players: bool = False) -> None:
-        if not self.may_see(project):
-            what = "token" if self.player else "key"
-            raise Forbidden(f"this {what} is for the project {self.project}, not for {project}")
-        if not (self.player and takes_players):
-            self.check_scope(scope)
-
-    def check_scope(self, scope: Scope) -> None:
-        if not {scope, "admin"} & self.scopes:
-            if self.player:
-                raise Forbidden(f"this needs a key with the scope {scope}; a player's token does not do")
-            has = ", ".join(each for each in SCOPES if each in self.scopes)
-            raise Forbidden(f"this needs a key with the scope {scope}; this one has {has}")
-
-
-BOOTSTRAPPER: Final = Holder(EVERY_PROJECT, frozenset(SCOPES), "bootstrap")
-
-
 class Keyring:
     """The keys and secrets in force, as far as this process remembers them."""
 
@@ -74,16 +45,16 @@ class Keyring:
         bootstrap = laurels.settings.bootstrap_key
         self._bootstrap = digest_of(bootstrap.get_secret_value()) if bootstrap else b""
         self._audience = laurels.settings.token_audience
-        self._memories: tuple[Memory[bytes, Holder], Memory[str, tuple[ActiveSecret, ...]]] | None = None
+        self._memories: tuple[Memory[bytes, Principal], Memory[str, tuple[ActiveSecret, ...]]] | None = None
 
-    async def get(self, secret: str, check: Callable[[], None] = lambda: None) -> Holder:
+    async def get(self, secret: str, check: Callable[[], None] = lambda: None) -> Principal:
         """As `find`, but raises `Unauthorized` for nobody's."""
-        holder = await self.find(secret, check)
-        if holder is None:
+        principal = await self.find(secret, check)
+        if principal is None:
             raise Unauthorized("there is no such key, or it was revoked")
-        return holder
+        return principal
 
-    async def find(self, secret: str, check: Callable[[], None] = lambda: None) -> Holder | None:
+    async def find(self, secret: str, check: Callable[[], None] = lambda: None) -> Principal | None:
         """Who has this secret, a key's or a token; `check` is called before a store is asked about it.
 
         A token that is not good raises `Unauthorized`, which says why.
@@ -93,7 +64,9 @@ class Keyring:
             return await self._find_player(secret, check)
         return await self.find_by_digest(digest, check)
 
-    async def find_by_digest(self, digest: bytes, check: Callable[[], None] = lambda: None) -> Holder | None:
+    async def find_by_digest(
+        self, digest: bytes, check: Callable[[], None] = lambda: None
+    ) -> Principal | None:
         """Who has the key of this digest."""
         if compare_digest(digest, self._bootstrap):
             return BOOTSTRAPPER
@@ -101,15 +74,15 @@ class Keyring:
         if known := keys.recall(digest):
             return known
 
-        async def look_up() -> tuple[str, Holder] | None:
+        async def look_up() -> tuple[str, Principal] | None:
             key = await self._laurels.keys.find_by_digest(digest)
-            return key and (name_of_key(key.id), Holder(key.project, key.scopes, str(key.id)))
+            return key and (name_of_key(key.id), Principal(key.project, key.scopes, str(key.id)))
 
         if not keys.knows(digest):
             check()
         return await keys.find(digest, look_up)
 
-    def recall(self, digest: bytes) -> Holder | None:
+    def recall(self, digest: bytes) -> Principal | None:
         """Who has the key of this digest, as far as that is remembered and holds: without a wait."""
         if compare_digest(digest, self._bootstrap):
             return BOOTSTRAPPER
@@ -136,15 +109,15 @@ class Keyring:
 
         return await secrets.find(project, look_up) or ()
 
-    async def _find_player(self, token: str, check: Callable[[], None]) -> Holder:
+    async def _find_player(self, token: str, check: Callable[[], None]) -> Principal:
         project = players.project_of(token)
         _, secrets = self._remembered()
         if not secrets.knows(project):
             check()
         player = players.verified(token, await self.secrets(project), self._audience, self._laurels.clock())
-        return Holder(project, frozenset({"read"}), player.member, player)
+        return Principal(project, frozenset({"read"}), player.member, player)
 
-    def _remembered(self) -> tuple[Memory[bytes, Holder], Memory[str, tuple[ActiveSecret, ...]]]:
+    def _remembered(self) -> tuple[Memory[bytes, Principal], Memory[str, tuple[ActiveSecret, ...]]]:
         """From the first request on, by when the engine is open."""
         if self._memories is None:
             withdrawals = self._laurels.withdrawals
@@ -158,7 +131,7 @@ class Call:
 
     request: Request
     laurels: Laurels
-    holder: Holder
+    principal: Principal
     project: str = ""
     name: str = ""
 
@@ -169,26 +142,26 @@ class Call:
 
 async def identify(request: Request) -> Call:
     """A request by a key that is in force, or a token that is good."""
-    return Call(request, request.app.state.laurels, await _holder_of(request))
+    return Call(request, request.app.state.laurels, await _principal_of(request))
 
 
-async def _holder_of(request: Request) -> Holder:
+async def _principal_of(request: Request) -> Principal:
     authorization = request.headers.get("authorization", "")
     if not authorization and (session := sessions.named_in(request)):
-        holder = await _signed_in(request, session)
+        principal = await _signed_in(request, session)
     else:
         scheme, _, secret = authorization.partition(" ")
         if scheme.lower() != "bearer" or not secret.strip():
             raise Unauthorized("send `Authorization: Bearer KEY`")
         keyring: Keyring = request.app.state.keyring
-        holder = keyring.recall(digest_of(secret)) or await holder_with(request, secret.strip())
+        principal = keyring.recall(digest_of(secret)) or await principal_with(request, secret.strip())
     limiter: Limiter = request.app.state.limiter
-    if limiter.limits(holder):
-        await limiter.count(request, holder)
-    return holder
+    if limiter.limits(principal):
+        await limiter.count(request, principal)
+    return principal
 
 
-async def holder_with(request: Request, secret: str) -> Holder:
+async def principal_with(request: Request, secret: str) -> Principal:
     """Who comes with this secret; one that is not good counts against the address that it came from."""
     keyring: Keyring = request.app.state.keyring
     limiter: Limiter = request.app.state.limiter
@@ -199,19 +172,19 @@ async def holder_with(request: Request, secret: str) -> Holder:
         raise
 
 
-async def _signed_in(request: Request, session: str) -> Holder:
+async def _signed_in(request: Request, session: str) -> Principal:
     """Who signed in to the console, as long as their key is in force.
 
     A session that is over counts against nobody: a page that was left open goes on asking.
     """
     sessions.check_origin(request)
     keyring: Keyring = request.app.state.keyring
-    digest = await sessions.find(request.app.state.laurels, session)
-    holder = digest and await keyring.find_by_digest(digest)
-    if not holder:
-        await sessions.end(request.app.state.laurels, session)
+    digest = await sessions.find(request.app.state.laurels.valkey, session)
+    principal = digest and await keyring.find_by_digest(digest)
+    if not principal:
+        await sessions.end(request.app.state.laurels.valkey, session)
         raise Unauthorized("the session is over, or its key was revoked: sign in again")
-    return holder
+    return principal
 
 
 async def admit(
@@ -220,20 +193,20 @@ async def admit(
     """A request about the project, and the board, in its path, by a key that allows it.
 
     What submits is verified if it is signed, or must be: `most_bytes` of its body. An operation that takes
-    players submits for `holder.player`, where there is one, and for nobody else.
+    players submits for `principal.player`, where there is one, and for nobody else.
     """
-    holder = await _holder_of(request)
+    principal = await _principal_of(request)
     asked: dict[str, str] = request.path_params
     project, board = asked["project"], asked.get("board")
-    holder.check(project, scope, takes_players=takes_players)
+    principal.check(project, scope, takes_players=takes_players)
     check_name("project", project)
     if board is not None:
         check_name("board", board)
-    call = Call(request, request.app.state.laurels, holder, project, board or "")
+    call = Call(request, request.app.state.laurels, principal, project, board or "")
     if scope != "submit":
         return call
-    if holder.player:
-        call = await _as_the_board_takes_it(call, holder.player)
+    if principal.player:
+        call = await _as_the_board_takes_it(call, principal.player)
     return await _as_signed(call, most_bytes)
 
 
@@ -243,7 +216,7 @@ async def _as_the_board_takes_it(call: Call, player: Player) -> Call:
     if not definition.player_writes:
         raise Forbidden(f"players do not submit to {call.board}: it is not defined with player_writes")
     groups = {name: value for name, value in player.groups.items() if name in definition.dimensions}
-    return replace(call, holder=replace(call.holder, player=replace(player, groups=groups)))
+    return replace(call, principal=replace(call.principal, player=replace(player, groups=groups)))
 
 
 async def _as_signed(call: Call, most_bytes: int) -> Call:
@@ -254,7 +227,7 @@ async def _as_signed(call: Call, most_bytes: int) -> Call:
     if not secrets and SIGNATURE not in call.request.headers:
         return call
     try:
-        request = await signatures.verified(call.request, call.laurels, call.project, secrets, most_bytes)
+        request = await signed_body.verified(call.request, call.laurels, call.project, secrets, most_bytes)
     except BadSignature:
         limiter: Limiter = call.request.app.state.limiter
         await limiter.count_failure(call.request)

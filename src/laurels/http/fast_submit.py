@@ -177,11 +177,11 @@ class Express:
 
     def _is_good(self, admission: Admission) -> bool:
         project = admission.project
-        holder = self._keyring.recall(admission.key)
-        if holder is None or self._limiter.limits(holder):
+        principal = self._keyring.recall(admission.key)
+        if principal is None or self._limiter.limits(principal):
             return False
         try:
-            holder.check(project, "submit")
+            principal.check(project, "submit")
         except Forbidden:
             return False
         secrets = self._keyring.recall_secrets(project)

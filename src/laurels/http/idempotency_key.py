@@ -64,7 +64,7 @@ class Fingerprint:
     """What a request is, once all of its body was added."""
 
     def __init__(self, call: Call) -> None:
-        request, player = call.request, call.holder.player
+        request, player = call.request, call.principal.player
         who = player.member if player else ""
         query = request.scope["query_string"]
         self._hash = sha256(f"{request.method} {request.scope['path']}".encode())
@@ -88,7 +88,7 @@ class Fingerprint:
 def claim(call: Call, key: str, fingerprint: Fingerprint | None = None) -> AbstractAsyncContextManager[Claim]:
     """The key, for as long as the request is worked on; without a fingerprint, its end will tell."""
     told = str(fingerprint) if fingerprint else ""
-    player = call.holder.player
+    player = call.principal.player
     return call.laurels.once.claim(BoardRef.parse(call.board), player.own_id(key) if player else key, told)
 
 

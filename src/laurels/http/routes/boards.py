@@ -67,7 +67,7 @@ BoardName = Annotated[str, Path(description="A ranking of the project.", example
 
 async def _anybody(request: Request) -> Call:
     call = await identify(request)
-    call.holder.check_scope("read")
+    call.principal.check_scope("read")
     query(request, NoParameters)
     return call
 
@@ -114,7 +114,7 @@ async def list_projects(call: Annotated[Call, Depends(_anybody)]) -> Projects:
     Needs the scope `read`.
     """
     projects = await call.laurels.store.projects()
-    return Projects(projects=[project for project in projects if call.holder.may_see(project)])
+    return Projects(projects=[project for project in projects if call.principal.may_see(project)])
 
 
 @router.get(
@@ -214,14 +214,14 @@ async def drop_board(
 
 async def check_reach(call: Call, definition: BoardDefinition) -> None:
     """A key of one project adds no feed into another's and names no keys; what the board has may stay."""
-    beyond = [feed for feed in definition.feeds if not call.holder.may_see(feed.partition("/")[0])]
-    if not beyond and (definition.keys is None or call.holder.may_see(EVERY_PROJECT)):
+    beyond = [feed for feed in definition.feeds if not call.principal.may_see(feed.partition("/")[0])]
+    if not beyond and (definition.keys is None or call.principal.may_see(EVERY_PROJECT)):
         return
     stored = await call.laurels.store.get(call.project, call.name)
     for feed in beyond:
         if stored is None or feed not in stored.definition.feeds:
             raise Forbidden(f"feeds: {feed} is of another project, which takes a key for {EVERY_PROJECT}")
-    if definition.keys is None or call.holder.may_see(EVERY_PROJECT):
+    if definition.keys is None or call.principal.may_see(EVERY_PROJECT):
         return
     if stored is None or _named_keys(stored.definition) != _named_keys(definition):
         raise Forbidden(

@@ -157,16 +157,16 @@ def _shown(example: object) -> dict[str, Any]:
 
 async def _reader(request: Request) -> Call:
     call = await identify(request)
-    call.holder.check(PROJECT, "read")
+    call.principal.check(PROJECT, "read")
     return call
 
 
 async def _player(request: Request) -> Call:
     """A player; `name` is who."""
     call = await _reader(request)
-    if call.holder.player is None:
+    if call.principal.player is None:
         raise Forbidden("`me` is the player of a token; a key is nobody")
-    call.name = _user(call.holder.player.member)
+    call.name = _user(call.principal.player.member)
     return call
 
 

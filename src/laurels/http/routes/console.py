@@ -7,10 +7,11 @@ from fastapi import APIRouter, Depends, Request, Response
 from pydantic import BaseModel
 
 from laurels.access import sessions
+from laurels.access.principal import Principal
 from laurels.access.store.keys import SCOPES, Scope, digest_of
 from laurels.errors import Forbidden, Unauthorized
 from laurels.http import body
-from laurels.http.authentication import Holder, holder_with, identify
+from laurels.http.authentication import identify, principal_with
 from laurels.http.openapi import own_name, problem_answers
 from laurels.http.parameters import NoParameters, query
 
@@ -84,14 +85,14 @@ async def sign_in(request: Request, response: Response) -> Session:
     limiter.check_failures(request)
     given = await body.read_json(request, _sign_in, SIGN_IN_BYTES)
     key = given.key.strip()
-    holder = await holder_with(request, key)
-    if "admin" not in holder.scopes:
+    principal = await principal_with(request, key)
+    if "admin" not in principal.scopes:
         raise Forbidden("the console takes a key with the scope admin")
     if before := sessions.named_in(request):
-        await sessions.end(request.app.state.laurels, before)
-    session = await sessions.begin(request.app.state.laurels, digest_of(key))
+        await sessions.end(request.app.state.laurels.valkey, before)
+    session = await sessions.begin(request.app.state.laurels.valkey, digest_of(key))
     sessions.hand_over(request, response, session)
-    return _session(holder)
+    return _session(principal)
 
 
 @router.get(
@@ -113,7 +114,7 @@ async def read_session(request: Request) -> Session | Response:
         call = await identify(request)
     except Unauthorized:
         return Response(status_code=204)
-    return _session(call.holder)
+    return _session(call.principal)
 
 
 @router.delete(
@@ -126,11 +127,10 @@ async def read_session(request: Request) -> Session | Response:
 async def sign_out(request: Request, response: Response) -> None:
     """Ends the session, if there is one, and takes the cookie back."""
     if session := sessions.named_in(request):
-        await sessions.end(request.app.state.laurels, session)
+        await sessions.end(request.app.state.laurels.valkey, session)
     sessions.take_back(response)
 
 
-def _session(holder: Holder) -> Session:
-    return Session(
-        project=holder.project, scopes=[each for each in SCOPES if each in holder.scopes], key=holder.name
-    )
+def _session(principal: Principal) -> Session:
+    scopes: list[Scope] = [each for each in SCOPES if each in principal.scopes]
+    return Session(project=principal.project, scopes=scopes, key=principal.name)

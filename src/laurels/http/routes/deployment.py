@@ -155,7 +155,7 @@ def _example(shown: object) -> dict[str, Any]:
 
 async def operator(request: Request) -> Call:
     call = await identify(request)
-    call.holder.check(EVERY_PROJECT, "admin")
+    call.principal.check(EVERY_PROJECT, "admin")
     return call
 
 

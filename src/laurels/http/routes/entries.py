@@ -162,7 +162,7 @@ async def set_metadata(call: Call, asked: WindowParameters) -> Response:
     window and group; `period` and `slot` name one window, `group` one group. `entries` says how many there
     were. `applied` is false when the id was seen before. Entries of rolling windows carry no metadata.
     """
-    player = call.holder.player
+    player = call.principal.player
     if player and player.member != _member(call):
         raise Forbidden("member: is not the player of this token, who may change nobody else's metadata")
     return await answer_once(
@@ -171,7 +171,7 @@ async def set_metadata(call: Call, asked: WindowParameters) -> Response:
 
 
 async def _set_metadata(call: Call, asked: WindowParameters, given: NewMetadata) -> Response:
-    player, given_id = call.holder.player, given.id
+    player, given_id = call.principal.player, given.id
     own_id = player.own_id(given_id) if player and given_id is not None else given_id
     try:
         told = await call.laurels.set_metadata(

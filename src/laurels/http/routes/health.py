@@ -121,7 +121,7 @@ async def read_metrics(request: Request) -> Response:
     laurels: Laurels = request.app.state.laurels
     limiter: Limiter = request.app.state.limiter
     if not (laurels.settings.metrics_public or limiter.addresses.is_local(request)):
-        (await identify(request)).holder.check(EVERY_PROJECT, "read")
+        (await identify(request)).principal.check(EVERY_PROJECT, "read")
     await _warnings(laurels)  # for the metrics of the journal
     await _note_jobs(laurels)
     await _note_streams(laurels)

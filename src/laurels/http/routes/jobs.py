@@ -66,7 +66,7 @@ def _example(shown: object) -> dict[str, Any]:
 
 async def _operator(request: Request) -> Call:
     call = await identify(request)
-    call.holder.check(EVERY_PROJECT, "admin")
+    call.principal.check(EVERY_PROJECT, "admin")
     query(request, NoParameters)
     return call
 

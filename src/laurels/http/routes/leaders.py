@@ -177,7 +177,7 @@ class Asked:
 
 async def _anybody(request: Request) -> Call:
     call = await identify(request)
-    call.holder.check_scope("read")
+    call.principal.check_scope("read")
     query(request, NoParameters)
     return call
 
@@ -223,7 +223,7 @@ async def list_games(call: Annotated[Call, Depends(_anybody)]) -> Games:
     Needs the scope `read`.
     """
     projects = await call.laurels.store.projects()
-    return Games(games=[project for project in projects if call.holder.may_see(project)])
+    return Games(games=[project for project in projects if call.principal.may_see(project)])
 
 
 @router.get(

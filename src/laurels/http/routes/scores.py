@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import msgspec
 
 from laurels.access import signatures
-from laurels.access.players import decode_submission
+from laurels.access.players import Player, PlayersSubmission
 from laurels.errors import Forbidden, InvalidInput, LaurelsError, OutcomeUnknown, Unavailable
 from laurels.http import body, idempotency_key
 from laurels.http.durability import DOCUMENTED, durability_of
@@ -43,6 +43,9 @@ KEPT_BYTES: Final = 2**14
 
 Given: TypeAlias = "tuple[int, bytes | None]"
 
+_submission = msgspec.json.Decoder(Submission)
+_players_submission = msgspec.json.Decoder(PlayersSubmission)
+
 operations = Operations("scores")
 
 EXAMPLE: Final = {
@@ -61,6 +64,13 @@ class BatchAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
     rejected: list[Rejected]
     rejected_total: int = 0
     """How many there were, when they are more than are listed."""
+
+
+def decode_submission(encoded: bytes, player: Player | None) -> Submission:
+    """A submission; from a player, for that player alone."""
+    if player is None:
+        return body.decode(encoded, _submission)
+    return player.submission(body.decode(encoded, _players_submission))
 
 
 @operations.add(
@@ -93,7 +103,7 @@ async def submit(call: Call, _: NoParameters) -> Response:
     or when the id was seen before; then the entry's present values come back. Ids are remembered for at least
     24 hours.
     """
-    player = call.holder.player
+    player = call.principal.player
     return await answer_once(
         call, lambda sent: decode_submission(sent, player), lambda given: _submit(call, given)
     )
@@ -104,7 +114,7 @@ SUBMIT: Final = operations.declared[-1]
 
 async def _submit(call: Call, given: Submission) -> Response:
     durability = durability_of(call.request)
-    player, given_id = call.holder.player, given.id
+    player, given_id = call.principal.player, given.id
     if player is None or given_id is None:
         return await answer(call, await call.laurels.send(call.board, given, durability))
     given.id = player.own_id(given_id)
@@ -245,7 +255,7 @@ class _Batch:
     def _decoded(self, index: int, encoded: bytes | None) -> Submission:
         if encoded is None:
             raise Malformed(f"a line has at most {body.LINE_BYTES} bytes")
-        player = self._call.holder.player
+        player = self._call.principal.player
         submission = decode_submission(encoded, player)
         if self._key and submission.id is None:
             submission.id = f"{self._key}.{index}"
