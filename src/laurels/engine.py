@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 from msgspec import UNSET, UnsetType
 
 from laurels import embedded
-from laurels.access.revocations import Withdrawals
+from laurels.access.revocations import Revocations
 from laurels.access.store.keys import KeyStore
 from laurels.access.store.secrets import SecretStore
 from laurels.activity.wiring import Activity
@@ -123,7 +123,7 @@ class Laurels(Keeping, SettingMetadata):
     valkey: Valkey
     keys: KeyStore
     secrets: SecretStore
-    withdrawals: Withdrawals
+    revocations: Revocations
     store: BoardStore
 
     def __init__(self, **options: Unpack[Options]) -> None:
@@ -165,9 +165,9 @@ class Laurels(Keeping, SettingMetadata):
                 await store.close()
             await self._stop_servers()
             raise
-        self.withdrawals = Withdrawals(self.valkey)
-        self.keys = KeyStore(self.postgres, self.withdrawals.announce)
-        self.secrets = SecretStore(self.postgres, self.withdrawals.announce)
+        self.revocations = Revocations(self.valkey)
+        self.keys = KeyStore(self.postgres, self.revocations.announce)
+        self.secrets = SecretStore(self.postgres, self.revocations.announce)
         self.store = BoardStore(self.postgres)
         self._catalog = Catalog(self.valkey, self.store)
         self._rolling = Rolling(self.valkey, self._catalog, self.clock)
@@ -228,7 +228,7 @@ class Laurels(Keeping, SettingMetadata):
             self._working.cancel()
             await asyncio.gather(self._working, return_exceptions=True)
         await self._rolling.close()
-        await self.withdrawals.close()
+        await self.revocations.close()
         await self.valkey.close()
         await self.postgres.close()
         await self._stop_servers()

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from laurels.access.revocations import Withdrawals
+from laurels.access.revocations import Revocations
 from laurels.valkey import client
 from laurels.valkey.client import Valkey
 
@@ -21,30 +21,30 @@ async def until(holds: Callable[[], bool]) -> None:
             await asyncio.sleep(0.005)
 
 
-async def primaries(withdrawals: Withdrawals) -> list[Any]:
+async def primaries(revocations: Revocations) -> list[Any]:
     """Its nodes, to be asked one by one."""
-    return await withdrawals._valkey._primaries()  # pyright: ignore[reportPrivateUsage]  # nobody else asks them
+    return await revocations._valkey._primaries()  # pyright: ignore[reportPrivateUsage]  # nobody else asks them
 
 
 @pytest.fixture(params=["own_valkey_url", "own_cluster_url"])
-async def two(request: pytest.FixtureRequest) -> AsyncGenerator[tuple[Withdrawals, Withdrawals]]:
+async def two(request: pytest.FixtureRequest) -> AsyncGenerator[tuple[Revocations, Revocations]]:
     """Two processes, as far as Valkey can tell; on one node, and on a cluster."""
     url: str = request.getfixturevalue(request.param)
     valkeys = Valkey(url), Valkey(url)
-    one, other = (Withdrawals(valkey) for valkey in valkeys)
+    one, other = (Revocations(valkey) for valkey in valkeys)
     yield one, other
-    for withdrawals, valkey in zip((one, other), valkeys, strict=True):
-        await withdrawals.close()
+    for revocations, valkey in zip((one, other), valkeys, strict=True):
+        await revocations.close()
         await valkey.close()
 
 
-async def test_every_process_that_listens_hears_of_a_withdrawal(two: tuple[Withdrawals, Withdrawals]):
+async def test_every_process_that_listens_hears_of_a_withdrawal(two: tuple[Revocations, Revocations]):
     one, other = two
     heard: list[str] = []
-    one.tell(heard.append)
-    assert not one.is_heard
+    one.subscribe(heard.append)
+    assert not one.is_listening
     async with asyncio.timeout(DEADLINE_SECONDS):
-        await one.heard()
+        await one.listening()
     await other.announce("key:1")
     await other.announce("key:é")
     await until(lambda: len(heard) == 2)
@@ -52,33 +52,33 @@ async def test_every_process_that_listens_hears_of_a_withdrawal(two: tuple[Withd
     assert (one.count, one.gaps) == (2, 1)
 
 
-async def test_the_process_that_withdraws_hears_it_before_it_goes_on(two: tuple[Withdrawals, Withdrawals]):
+async def test_the_process_that_withdraws_hears_it_before_it_goes_on(two: tuple[Revocations, Revocations]):
     one, _ = two
     heard: list[str] = []
-    one.tell(heard.append)
+    one.subscribe(heard.append)
     await one.announce("key:1")
     assert heard == ["key:1"]
 
 
 async def test_who_was_cut_off_knows_that_it_may_have_missed_something(
-    two: tuple[Withdrawals, Withdrawals],
+    two: tuple[Revocations, Revocations],
 ):
     one, other = two
     heard: list[str] = []
-    one.tell(heard.append)
+    one.subscribe(heard.append)
     async with asyncio.timeout(DEADLINE_SECONDS):
-        await one.heard()
+        await one.listening()
     for node in await primaries(other):
         await node.execute_command("CLIENT", "KILL", "TYPE", "pubsub")
-    await until(lambda: not one.is_heard)
-    await until(lambda: one.is_heard)
+    await until(lambda: not one.is_listening)
+    await until(lambda: one.is_listening)
     assert one.gaps == 2
     await other.announce("key:2")
     await until(lambda: heard == ["key:2"])
 
 
 async def test_a_silent_channel_is_asked_whether_it_is_still_there(
-    two: tuple[Withdrawals, Withdrawals], monkeypatch: pytest.MonkeyPatch
+    two: tuple[Revocations, Revocations], monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(client, "SILENCE_SECONDS", 0.1)
     one, other = two
@@ -92,25 +92,25 @@ async def test_a_silent_channel_is_asked_whether_it_is_still_there(
 
     before = await pings()
     async with asyncio.timeout(DEADLINE_SECONDS):
-        await one.heard()
+        await one.listening()
         while await pings() < before + 3:
             pass
-    assert (one.is_heard, one.gaps) == (True, 1)
+    assert (one.is_listening, one.gaps) == (True, 1)
     for node in await primaries(other):
         await node.execute_command("CLIENT", "PAUSE", 1000, "ALL")
-    await until(lambda: not one.is_heard)
-    await until(lambda: one.is_heard)
+    await until(lambda: not one.is_listening)
+    await until(lambda: one.is_listening)
     assert one.gaps > 1
 
 
 async def test_a_valkey_that_does_not_answer_keeps_nobody_from_withdrawing():
     valkey = Valkey("redis://127.0.0.1:1")
-    withdrawals = Withdrawals(valkey)
+    revocations = Revocations(valkey)
     heard: list[str] = []
-    withdrawals.tell(heard.append)
-    withdrawals.listen()
-    await withdrawals.announce("key:1")
+    revocations.subscribe(heard.append)
+    revocations.listen()
+    await revocations.announce("key:1")
     assert heard == ["key:1"]
-    assert not withdrawals.is_heard
-    await withdrawals.close()
+    assert not revocations.is_listening
+    await revocations.close()
     await valkey.close()

@@ -172,7 +172,7 @@ async def test_a_key_is_looked_up_again_after_a_few_seconds(
     lookups = Lookups(laurels, monkeypatch)
     now = 100.0
     keyring = Keyring(laurels, now=lambda: now)
-    await laurels.withdrawals.heard()
+    await laurels.revocations.listening()
     secret = await make_key("acme", "read")
     for _ in range(3):
         assert await keyring.find(secret)
@@ -188,7 +188,7 @@ async def test_a_remembered_key_outlives_postgresql(
     lookups = Lookups(laurels, monkeypatch)
     now = 100.0
     keyring = Keyring(laurels, now=lambda: now)
-    await laurels.withdrawals.heard()
+    await laurels.revocations.listening()
     secret, other = await make_key("acme", "read"), await make_key("acme", "read")
     assert await keyring.find(secret)
     lookups.is_down = True

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from laurels.access.credential_cache import FRESH_SECONDS, Memory
-from laurels.access.revocations import Withdrawals
+from laurels.access.credential_cache import FRESH_SECONDS, CredentialCache
+from laurels.access.revocations import Revocations
 from laurels.engine import Laurels
 from laurels.errors import Unavailable
 from laurels.valkey.client import Valkey
@@ -51,39 +51,39 @@ class Now:
 
 
 @pytest.fixture
-async def withdrawals(endpoints: Endpoints) -> AsyncGenerator[Withdrawals]:
+async def revocations(endpoints: Endpoints) -> AsyncGenerator[Revocations]:
     valkey = Valkey(endpoints.valkey_url)
-    withdrawals = Withdrawals(valkey)
-    await withdrawals.heard()
-    yield withdrawals
-    await withdrawals.close()
+    revocations = Revocations(valkey)
+    await revocations.listening()
+    yield revocations
+    await revocations.close()
     await valkey.close()
 
 
-async def test_an_answer_is_remembered_until_it_is_withdrawn(withdrawals: Withdrawals):
-    store, memory = Store(), Memory[str, int](withdrawals, Now())
+async def test_an_answer_is_remembered_until_it_is_withdrawn(revocations: Revocations):
+    store, memory = Store(), CredentialCache[str, int](revocations, Now())
     for _ in range(3):
         assert await memory.find("a", store.look_up) == 1
-    await withdrawals.announce("another name")
+    await revocations.announce("another name")
     assert await memory.find("a", store.look_up) == 1
     assert store.count == 1
     store.answers.clear()
-    await withdrawals.announce("name of a")
+    await revocations.announce("name of a")
     assert await memory.find("a", store.look_up) is None
     assert store.count == 2
 
 
-async def test_what_is_withdrawn_while_it_is_looked_up_is_not_remembered(withdrawals: Withdrawals):
-    store, memory = Store(), Memory[str, int](withdrawals, Now())
-    store.meanwhile = lambda: withdrawals._hear("name of a")  # pyright: ignore[reportPrivateUsage]  # as a message
+async def test_what_is_withdrawn_while_it_is_looked_up_is_not_remembered(revocations: Revocations):
+    store, memory = Store(), CredentialCache[str, int](revocations, Now())
+    store.meanwhile = lambda: revocations._notify("name of a")  # pyright: ignore[reportPrivateUsage]  # as a message
     assert await memory.find("a", store.look_up) == 1
     assert memory.recall("a") is None
 
 
 async def test_while_nothing_is_heard_every_answer_is_looked_up():
     valkey = Valkey("redis://127.0.0.1:1")
-    withdrawals = Withdrawals(valkey)
-    store, memory = Store(), Memory[str, int](withdrawals, Now())
+    revocations = Revocations(valkey)
+    store, memory = Store(), CredentialCache[str, int](revocations, Now())
     for count in (1, 2, 3):
         assert await memory.find("a", store.look_up) == 1
         assert store.count == count
@@ -91,14 +91,14 @@ async def test_while_nothing_is_heard_every_answer_is_looked_up():
     for _ in range(3):
         assert await memory.find("a", store.look_up) == 1
     assert store.count == 4
-    await withdrawals.close()
+    await revocations.close()
     await valkey.close()
 
 
-async def test_after_a_gap_an_answer_is_doubtful_but_good_while_postgresql_is_away(withdrawals: Withdrawals):
-    store, memory = Store(), Memory[str, int](withdrawals, Now())
+async def test_after_a_gap_an_answer_is_doubtful_but_good_while_postgresql_is_away(revocations: Revocations):
+    store, memory = Store(), CredentialCache[str, int](revocations, Now())
     assert await memory.find("a", store.look_up) == 1
-    withdrawals.gaps += 1
+    revocations.gaps += 1
     assert memory.recall("a") is None
     store.is_away = True
     assert await memory.find("a", store.look_up) == 1
@@ -106,14 +106,14 @@ async def test_after_a_gap_an_answer_is_doubtful_but_good_while_postgresql_is_aw
     assert store.count == 2
 
 
-async def test_what_is_withdrawn_is_not_good_while_postgresql_is_away(withdrawals: Withdrawals):
+async def test_what_is_withdrawn_is_not_good_while_postgresql_is_away(revocations: Revocations):
     now = Now()
-    store, memory = Store(), Memory[str, int](withdrawals, now)
+    store, memory = Store(), CredentialCache[str, int](revocations, now)
     assert await memory.find("a", store.look_up) == 1
     store.is_away = True
     now.seconds += FRESH_SECONDS
     assert await memory.find("a", store.look_up) == 1
-    await withdrawals.announce("name of a")
+    await revocations.announce("name of a")
     with pytest.raises(Unavailable):
         await memory.find("a", store.look_up)
 
@@ -127,7 +127,7 @@ async def status_becomes(client: httpx.AsyncClient, path: str, key: str, status:
 async def test_a_key_that_another_process_revoked_is_out_of_force_at_once(
     client: httpx.AsyncClient, board: str, project: str, laurels: Laurels, endpoints: Endpoints
 ):
-    await laurels.withdrawals.heard()
+    await laurels.revocations.listening()
     key, secret = await laurels.keys.create(project, ["read"])
     assert (await client.get(board, headers=bearer(secret))).status_code == 200
     async with Laurels(valkey_url=endpoints.valkey_url, postgres_url=endpoints.postgres_url) as other:
@@ -138,7 +138,7 @@ async def test_a_key_that_another_process_revoked_is_out_of_force_at_once(
 async def test_another_secret_of_a_known_key_counts_at_once(
     client: httpx.AsyncClient, board: str, project: str, laurels: Laurels, endpoints: Endpoints
 ):
-    await laurels.withdrawals.heard()
+    await laurels.revocations.listening()
     label = f"known-{project}"
     await laurels.keys.ensure("secret-before", project, ["read"], label)
     assert (await client.get(board, headers=bearer("secret-before"))).status_code == 200
@@ -151,7 +151,7 @@ async def test_another_secret_of_a_known_key_counts_at_once(
 async def test_a_players_secret_that_another_process_revoked_is_out_of_force_at_once(
     client: httpx.AsyncClient, board: str, project: str, laurels: Laurels, endpoints: Endpoints
 ):
-    await laurels.withdrawals.heard()
+    await laurels.revocations.listening()
     made = (await client.post(f"/v1/projects/{project}/secrets", json={"use": "players"})).json()
     ada = token(made["secret"], project, "ada")
     assert (await client.get(board, headers=bearer(ada))).status_code == 200

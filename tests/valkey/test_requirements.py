@@ -81,7 +81,7 @@ async def test_the_documented_acl_is_enough(server: Server, endpoints: Endpoints
         await engine.define("acme/acl", {"windows": [{"period": "daily"}, {"period": "rolling", "days": 3}]})
         assert (await engine.submit("acme/acl", "ada", 5)).rank == 1
         assert (await engine.page("acme/acl")).total == 1
-        await engine.withdrawals.heard()
+        await engine.revocations.listening()
         await engine.drain.finish(BoardRef.parse("acme/acl"))
         assert await engine.remove("acme/acl", "ada")
         await engine.drop("acme/acl", allow_drop="all")

@@ -1,8 +1,8 @@
-"""What a process remembers of PostgreSQL's answers about keys and secrets, and for how long it may.
+"""Caches what PostgreSQL says about keys and secrets, until it is revoked.
 
-As long as this process hears of every withdrawal, an answer holds until it is withdrawn, and is looked up
-again every few seconds all the same. While it does not hear, every answer is looked up each time. Where
-PostgreSQL does not answer, what was known and not withdrawn goes on.
+While the process receives revocations, an entry is valid until it is revoked, and is still looked up again
+every few seconds. While it does not receive them, every request looks its credential up. If PostgreSQL does
+not answer, entries that were not revoked stay valid.
 """
 
 from __future__ import annotations
@@ -16,79 +16,78 @@ from laurels.errors import Unavailable
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from laurels.access.revocations import Withdrawals
+    from laurels.access.revocations import Revocations
 
-# How long until an answer is looked up again, in seconds.
 FRESH_SECONDS: Final = 5.0
-MOST_REMEMBERED: Final = 10_000
+MOST_ENTRIES: Final = 10_000
 
-Asked = TypeVar("Asked", str, bytes)
-Known = TypeVar("Known")
+Key = TypeVar("Key", str, bytes)
+Value = TypeVar("Value")
 
 
 @dataclass(slots=True)
-class _Remembered(Generic[Known]):
-    known: Known
+class _Entry(Generic[Value]):
+    value: Value
     name: str
+    """Under which a revocation names it."""
     fresh_until: float
     gaps: int
+    """`Revocations.gaps` when it was looked up."""
     is_excused: bool = False
-    """PostgreSQL did not answer when it was to be looked up."""
+    """PostgreSQL did not answer when it was due to be looked up again."""
 
 
-class Memory(Generic[Asked, Known]):
-    """Answers by what was asked; each has the name that it is withdrawn by."""
-
-    def __init__(self, withdrawals: Withdrawals, now: Callable[[], float] = time.monotonic) -> None:
-        self._withdrawals = withdrawals
+class CredentialCache(Generic[Key, Value]):
+    def __init__(self, revocations: Revocations, now: Callable[[], float] = time.monotonic) -> None:
+        self._revocations = revocations
         self._now = now
-        self._remembered: dict[Asked, _Remembered[Known]] = {}
-        withdrawals.tell(self._forget)
+        self._entries: dict[Key, _Entry[Value]] = {}
+        revocations.subscribe(self._forget)
 
-    def recall(self, asked: Asked) -> Known | None:
-        """The answer, if it need not be looked up."""
-        found = self._remembered.get(asked)
-        return found.known if found and self._holds(found) else None
+    def recall(self, key: Key) -> Value | None:
+        """The cached value, unless it has to be looked up."""
+        entry = self._entries.get(key)
+        return entry.value if entry and self._is_valid(entry) else None
 
-    def knows(self, asked: Asked) -> bool:
-        """Whether there is an answer, though it may have to be looked up again."""
-        return asked in self._remembered
+    def knows(self, key: Key) -> bool:
+        """Whether there is an entry, even one that has to be looked up again."""
+        return key in self._entries
 
     async def find(
-        self, asked: Asked, look_up: Callable[[], Awaitable[tuple[str, Known] | None]]
-    ) -> Known | None:
-        """The answer, looked up unless it is remembered; `look_up` gives it with its name."""
-        self._withdrawals.listen()
-        found = self._remembered.get(asked)
-        if found and self._holds(found):
-            return found.known
-        count, gaps = self._withdrawals.count, self._withdrawals.gaps
-        if found and self._withdrawals.is_heard and found.gaps == gaps:
-            # Nobody else waits for this lookup, nor for a PostgreSQL that does not answer it.
-            found.fresh_until = self._now() + FRESH_SECONDS
+        self, key: Key, look_up: Callable[[], Awaitable[tuple[str, Value] | None]]
+    ) -> Value | None:
+        """The value, from the cache or from `look_up`, which also returns the name that revocations use."""
+        self._revocations.listen()
+        entry = self._entries.get(key)
+        if entry and self._is_valid(entry):
+            return entry.value
+        count, gaps = self._revocations.count, self._revocations.gaps
+        if entry and self._revocations.is_listening and entry.gaps == gaps:
+            # Other requests go on with the entry instead of waiting for this lookup.
+            entry.fresh_until = self._now() + FRESH_SECONDS
         try:
-            answer = await look_up()
+            found = await look_up()
         except Unavailable:
-            if found is None or self._remembered.get(asked) is not found:
+            if entry is None or self._entries.get(key) is not entry:
                 raise
-            found.fresh_until, found.is_excused = self._now() + FRESH_SECONDS, True
-            return found.known
-        if answer is None:
-            self._remembered.pop(asked, None)
+            entry.fresh_until, entry.is_excused = self._now() + FRESH_SECONDS, True
+            return entry.value
+        if found is None:
+            self._entries.pop(key, None)
             return None
-        if len(self._remembered) >= MOST_REMEMBERED:
-            self._remembered.clear()
-        name, known = answer
-        if self._withdrawals.count == count:  # else it may be this very one that was withdrawn meanwhile
-            self._remembered[asked] = _Remembered(known, name, self._now() + FRESH_SECONDS, gaps)
-        return known
+        if len(self._entries) >= MOST_ENTRIES:
+            self._entries.clear()
+        name, value = found
+        if self._revocations.count == count:  # otherwise this one may have been revoked during the lookup
+            self._entries[key] = _Entry(value, name, self._now() + FRESH_SECONDS, gaps)
+        return value
 
-    def _holds(self, found: _Remembered[Known]) -> bool:
-        if self._now() >= found.fresh_until:
+    def _is_valid(self, entry: _Entry[Value]) -> bool:
+        if self._now() >= entry.fresh_until:
             return False
-        heard = self._withdrawals
-        return found.is_excused or (heard.is_heard and found.gaps == heard.gaps)
+        revocations = self._revocations
+        return entry.is_excused or (revocations.is_listening and entry.gaps == revocations.gaps)
 
     def _forget(self, name: str) -> None:
-        for asked in [asked for asked, found in self._remembered.items() if found.name == name]:
-            del self._remembered[asked]
+        for key in [key for key, entry in self._entries.items() if entry.name == name]:
+            del self._entries[key]

@@ -1,7 +1,8 @@
-"""Who remembers keys and secrets hears at once that one is withdrawn, whichever process withdrew it.
+"""Tells every process at once that a key was revoked or that a project's secrets changed.
 
-One channel, on one node or a cluster. Valkey passes a message on to those who listen at that moment and keeps
-nothing, so whoever was not listening for a while must take what it remembers for doubtful: `gaps` counts.
+Notices travel over one Pub/Sub channel of Valkey, on a single node or a cluster. Valkey delivers a notice to
+the processes that are subscribed at that moment and stores nothing, so a process that lost its subscription
+may have missed some: `gaps` counts how often that can have happened.
 """
 
 from __future__ import annotations
@@ -22,58 +23,60 @@ if TYPE_CHECKING:
 CHANNEL: Final = REVOCATIONS
 RETRY_SECONDS: Final = 0.5
 
-log = get_logger("laurels.withdrawals")
+log = get_logger("laurels.revocations")
 
 
-class Withdrawals:
+class Revocations:
     def __init__(self, valkey: Valkey) -> None:
         self._valkey = valkey
         self._listeners: list[Callable[[str], None]] = []
         self._listening: asyncio.Task[None] | None = None
-        self._is_heard = asyncio.Event()
+        self._is_listening = asyncio.Event()
         self.count = 0
-        """How many this process has heard of."""
+        """Notices received by this process."""
         self.gaps = 0
-        """How often it began to listen: what it heard before, it may not have heard whole."""
-        self.era = 0
-        """Another one whenever something that was remembered may have ceased to hold."""
+        """How often this process subscribed: it may have missed notices before each time."""
+        self.generation = 0
+        """Changes whenever a cached credential may no longer be valid."""
 
     @property
-    def is_heard(self) -> bool:
-        """Whether this process hears of every withdrawal."""
-        return self._is_heard.is_set()
+    def is_listening(self) -> bool:
+        """Whether this process receives every notice."""
+        return self._is_listening.is_set()
 
-    async def heard(self) -> None:
-        """Waits until it does."""
+    async def listening(self) -> None:
+        """Waits until this process receives every notice."""
         self.listen()
-        await self._is_heard.wait()
+        await self._is_listening.wait()
 
-    def tell(self, listener: Callable[[str], None]) -> None:
-        """From now on the listener is told the name of whatever is withdrawn."""
+    def subscribe(self, listener: Callable[[str], None]) -> None:
+        """Calls `listener` with the name of each credential that is revoked from now on."""
         self._listeners.append(listener)
 
     def listen(self) -> None:
-        """Begins to listen, if it did not before."""
+        """Starts listening, unless this process already does."""
         if self._listening is None:
             self._listening = asyncio.create_task(self._listen())
 
     async def announce(self, name: str) -> None:
-        """To every process that listens; to this one in any case."""
-        self._hear(name)
+        """Notifies this process, then all others that listen; a Valkey that is down stops only the latter."""
+        self._notify(name)
         try:
             await self._valkey.publish(CHANNEL, name)
         except LaurelsError as error:
-            log.warning("not announced", detail=error.detail)
+            log.warning(
+                "revocation not published; other processes notice within seconds", detail=error.detail
+            )
 
     async def close(self) -> None:
-        # Again and again: redis-py may take a cancellation for a timeout of its own.
+        # Repeated, because redis-py may take a cancellation for a timeout of its own.
         while self._listening and not self._listening.done():
             self._listening.cancel()
             await asyncio.wait({self._listening}, timeout=1)
 
-    def _hear(self, name: str) -> None:
+    def _notify(self, name: str) -> None:
         self.count += 1
-        self.era += 1
+        self.generation += 1
         for listener in self._listeners:
             listener(name)
 
@@ -84,16 +87,16 @@ class Withdrawals:
                     async for name in messages:
                         if name is None:
                             self.gaps += 1
-                            self.era += 1
-                            self._is_heard.set()
+                            self.generation += 1
+                            self._is_listening.set()
                         else:
-                            self._hear(name)
+                            self._notify(name)
             except LaurelsError as error:
-                if self.is_heard:
-                    log.warning("not listening", detail=error.detail)
+                if self.is_listening:
+                    log.warning("subscription to revocations lost; retrying", detail=error.detail)
             except Exception:
-                log.exception("not listening")
+                log.exception("subscription to revocations failed; retrying")
             finally:
-                self._is_heard.clear()
-                self.era += 1
+                self._is_listening.clear()
+                self.generation += 1
             await asyncio.sleep(RETRY_SECONDS)

@@ -14,7 +14,7 @@ from hmac import compare_digest
 from typing import TYPE_CHECKING
 
 from laurels.access import players, sessions
-from laurels.access.credential_cache import Memory
+from laurels.access.credential_cache import CredentialCache
 from laurels.access.principal import BOOTSTRAPPER, Principal
 from laurels.access.signing import SIGNATURE
 from laurels.access.store.keys import digest_of, name_of_key
@@ -45,7 +45,9 @@ class Keyring:
         bootstrap = laurels.settings.bootstrap_key
         self._bootstrap = digest_of(bootstrap.get_secret_value()) if bootstrap else b""
         self._audience = laurels.settings.token_audience
-        self._memories: tuple[Memory[bytes, Principal], Memory[str, tuple[ActiveSecret, ...]]] | None = None
+        self._memories: (
+            tuple[CredentialCache[bytes, Principal], CredentialCache[str, tuple[ActiveSecret, ...]]] | None
+        ) = None
 
     async def get(self, secret: str, check: Callable[[], None] = lambda: None) -> Principal:
         """As `find`, but raises `Unauthorized` for nobody's."""
@@ -89,9 +91,9 @@ class Keyring:
         return self._remembered()[0].recall(digest)
 
     @property
-    def era(self) -> int:
+    def generation(self) -> int:
         """While it stays the same, nothing that was recalled has been withdrawn."""
-        return self._laurels.withdrawals.era
+        return self._laurels.revocations.generation
 
     def recall_secrets(self, project: str) -> tuple[ActiveSecret, ...] | None:
         """As `secrets`, as far as they are remembered and hold."""
@@ -117,11 +119,13 @@ class Keyring:
         player = players.verified(token, await self.secrets(project), self._audience, self._laurels.clock())
         return Principal(project, frozenset({"read"}), player.member, player)
 
-    def _remembered(self) -> tuple[Memory[bytes, Principal], Memory[str, tuple[ActiveSecret, ...]]]:
+    def _remembered(
+        self,
+    ) -> tuple[CredentialCache[bytes, Principal], CredentialCache[str, tuple[ActiveSecret, ...]]]:
         """From the first request on, by when the engine is open."""
         if self._memories is None:
-            withdrawals = self._laurels.withdrawals
-            self._memories = Memory(withdrawals, self._now), Memory(withdrawals, self._now)
+            revocations = self._laurels.revocations
+            self._memories = CredentialCache(revocations, self._now), CredentialCache(revocations, self._now)
         return self._memories
 
 

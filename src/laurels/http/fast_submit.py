@@ -72,10 +72,10 @@ class Admission:
     key: bytes
     """Its digest."""
     request_id: str
-    era: int = -1
+    generation: int = -1
     """The keyring's, when the key was last found to hold."""
     good_until: float = 0.0
-    """Within that era; then it is asked again."""
+    """Within that generation; then it is asked again."""
 
 
 class Express:
@@ -167,12 +167,12 @@ class Express:
         return self._boards[path]
 
     def _admits(self, admission: Admission, now: float) -> bool:
-        era = self._keyring.era
-        if era == admission.era and now < admission.good_until:
+        generation = self._keyring.generation
+        if generation == admission.generation and now < admission.good_until:
             return True
         is_good = self._is_good(admission)
         if is_good:
-            admission.era, admission.good_until = era, now + GOOD_SECONDS
+            admission.generation, admission.good_until = generation, now + GOOD_SECONDS
         return is_good
 
     def _is_good(self, admission: Admission) -> bool:

@@ -96,23 +96,23 @@ async def follow_live(call: Call, asked: LiveParameters) -> Response:
     board or the window is no more, or the key is not in force.
     """
     keyring: Keyring = call.request.app.state.keyring
-    era = keyring.era
+    generation = keyring.generation
     where = Where(asked.period, asked.slot, asked.group)
     view = View(BoardRef.parse(call.board), where, asked.limit, asked.member)
     last_id = call.request.headers.get("last-event-id", asked.last_event_id)
-    return EventStream(call, await call.laurels.live.follow(view, last_id), era)
+    return EventStream(call, await call.laurels.live.follow(view, last_id), generation)
 
 
 class EventStream(Response):
     """The updates of a follower, until there are no more, the client leaves, or its key is withdrawn."""
 
-    def __init__(self, call: Call, follower: Follower, era: int) -> None:
-        """`era`: the keyring's when the call was admitted; in another one, the key is checked again."""
+    def __init__(self, call: Call, follower: Follower, generation: int) -> None:
+        """`generation`: the keyring's when the call was admitted; in another one, the key is checked again."""
         super().__init__(media_type=MEDIA_TYPE, headers={"X-Accel-Buffering": "no"})
         del self.headers["content-length"]
         self._call = call
         self._follower = follower
-        self._era = era
+        self._generation = generation
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         leaving = asyncio.create_task(self._leave_with(receive))
@@ -138,8 +138,8 @@ class EventStream(Response):
         heartbeat = clock() + HEARTBEAT_SECONDS
         try:
             while (update := await self._next(heartbeat)) is not None:
-                if keyring.era != self._era or clock() >= heartbeat:
-                    self._era, heartbeat = keyring.era, clock() + HEARTBEAT_SECONDS
+                if keyring.generation != self._generation or clock() >= heartbeat:
+                    self._generation, heartbeat = keyring.generation, clock() + HEARTBEAT_SECONDS
                     await self._check()
                 yield await self._event(update) if update else HEARTBEAT
         except LaurelsError as error:
