@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from functools import cached_property
 from hmac import compare_digest
 from typing import TYPE_CHECKING
 
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class Keyring:
-    """The keys and secrets in force, as far as this process remembers them."""
+    """The keys and secrets in force, as far as this process has cached them."""
 
     def __init__(self, laurels: Laurels, now: Callable[[], float] = time.monotonic) -> None:
         self._laurels = laurels
@@ -45,21 +46,32 @@ class Keyring:
         bootstrap = laurels.settings.bootstrap_key
         self._bootstrap = digest_of(bootstrap.get_secret_value()) if bootstrap else b""
         self._audience = laurels.settings.token_audience
-        self._memories: (
-            tuple[CredentialCache[bytes, Principal], CredentialCache[str, tuple[ActiveSecret, ...]]] | None
-        ) = None
+
+    @cached_property
+    def _keys(self) -> CredentialCache[bytes, Principal]:
+        # Made by the first request: the engine is open by then.
+        return CredentialCache(self._laurels.revocations, self._now)
+
+    @cached_property
+    def _secrets(self) -> CredentialCache[str, tuple[ActiveSecret, ...]]:
+        return CredentialCache(self._laurels.revocations, self._now)
+
+    @property
+    def generation(self) -> int:
+        """While it stays the same, everything that was recalled is still valid."""
+        return self._laurels.revocations.generation
 
     async def get(self, secret: str, check: Callable[[], None] = lambda: None) -> Principal:
-        """As `find`, but raises `Unauthorized` for nobody's."""
+        """Like `find`, but raises `Unauthorized` for an unknown secret."""
         principal = await self.find(secret, check)
         if principal is None:
             raise Unauthorized("there is no such key, or it was revoked")
         return principal
 
     async def find(self, secret: str, check: Callable[[], None] = lambda: None) -> Principal | None:
-        """Who has this secret, a key's or a token; `check` is called before a store is asked about it.
+        """The principal with this key or token. `check` is called before a store is asked about it.
 
-        A token that is not good raises `Unauthorized`, which says why.
+        Raises `Unauthorized` for a token that is not valid, with the reason.
         """
         digest = digest_of(secret)
         if players.is_token(secret) and not compare_digest(digest, self._bootstrap):
@@ -69,64 +81,41 @@ class Keyring:
     async def find_by_digest(
         self, digest: bytes, check: Callable[[], None] = lambda: None
     ) -> Principal | None:
-        """Who has the key of this digest."""
-        if compare_digest(digest, self._bootstrap):
-            return BOOTSTRAPPER
-        keys, _ = self._remembered()
-        if known := keys.recall(digest):
+        """The principal whose key has this digest."""
+        known = self.recall(digest)
+        if known:
             return known
 
         async def look_up() -> tuple[str, Principal] | None:
             key = await self._laurels.keys.find_by_digest(digest)
             return key and (name_of_key(key.id), Principal(key.project, key.scopes, str(key.id)))
 
-        if not keys.knows(digest):
+        if not self._keys.knows(digest):
             check()
-        return await keys.find(digest, look_up)
+        return await self._keys.find(digest, look_up)
 
     def recall(self, digest: bytes) -> Principal | None:
-        """Who has the key of this digest, as far as that is remembered and holds: without a wait."""
-        if compare_digest(digest, self._bootstrap):
-            return BOOTSTRAPPER
-        return self._remembered()[0].recall(digest)
-
-    @property
-    def generation(self) -> int:
-        """While it stays the same, nothing that was recalled has been withdrawn."""
-        return self._laurels.revocations.generation
-
-    def recall_secrets(self, project: str) -> tuple[ActiveSecret, ...] | None:
-        """As `secrets`, as far as they are remembered and hold."""
-        return self._remembered()[1].recall(project)
+        """Like `find_by_digest`, but from the cache alone, without waiting."""
+        return BOOTSTRAPPER if compare_digest(digest, self._bootstrap) else self._keys.recall(digest)
 
     async def secrets(self, project: str) -> tuple[ActiveSecret, ...]:
-        """Those of a project that are in force."""
-        _, secrets = self._remembered()
-        known = secrets.recall(project)
-        if known is not None:
-            return known
+        """The project's secrets in force."""
 
         async def look_up() -> tuple[str, tuple[ActiveSecret, ...]]:
             return name_of_secrets(project), await self._laurels.secrets.active(project)
 
-        return await secrets.find(project, look_up) or ()
+        return await self._secrets.find(project, look_up) or ()
+
+    def recall_secrets(self, project: str) -> tuple[ActiveSecret, ...] | None:
+        """Like `secrets`, but from the cache alone, without waiting."""
+        return self._secrets.recall(project)
 
     async def _find_player(self, token: str, check: Callable[[], None]) -> Principal:
         project = players.project_of(token)
-        _, secrets = self._remembered()
-        if not secrets.knows(project):
+        if not self._secrets.knows(project):
             check()
         player = players.verified(token, await self.secrets(project), self._audience, self._laurels.clock())
         return Principal(project, frozenset({"read"}), player.member, player)
-
-    def _remembered(
-        self,
-    ) -> tuple[CredentialCache[bytes, Principal], CredentialCache[str, tuple[ActiveSecret, ...]]]:
-        """From the first request on, by when the engine is open."""
-        if self._memories is None:
-            revocations = self._laurels.revocations
-            self._memories = CredentialCache(revocations, self._now), CredentialCache(revocations, self._now)
-        return self._memories
 
 
 @dataclass(slots=True)

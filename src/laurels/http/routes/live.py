@@ -107,7 +107,7 @@ class EventStream(Response):
     """The updates of a follower, until there are no more, the client leaves, or its key is withdrawn."""
 
     def __init__(self, call: Call, follower: Follower, generation: int) -> None:
-        """`generation`: the keyring's when the call was admitted; in another one, the key is checked again."""
+        """`generation`: of the keyring when the call was admitted; when it changes, the key is checked."""
         super().__init__(media_type=MEDIA_TYPE, headers={"X-Accel-Buffering": "no"})
         del self.headers["content-length"]
         self._call = call
