@@ -419,9 +419,28 @@ def test_every_function_in_valkey_has_a_stub_and_the_other_way_round():
         for path in LUA
         for function in re.findall(r"register_function\W+(?:function_name = ')?(\w+)'", path.read_text())
     }
-    callers = ("valkey.functions", "valkey.activity", "valkey.requirements")
-    stubs = "".join(MODULES[name].read_text() for name in callers)
+    stubs = "".join(path.read_text() for name, path in MODULES.items() if room_of(name) == "valkey")
     assert registered == set(re.findall(r'"(laurels_\w+)"', stubs))
+
+
+def test_only_valkey_sends_raw_commands():
+    """Every other room runs the typed commands of `valkey`; cli's commands are Typer's."""
+    senders = {
+        module
+        for module in MODULES
+        for node in nodes(tree(module))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in {"ask_primaries", "command", "commands", "execute_command", "pipeline"}
+    }
+    assert {module for module in senders if room_of(module) not in {"valkey", "cli"}} == set()
+    makers = {
+        module
+        for module in MODULES
+        for node in nodes(tree(module))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Command"
+    }
+    assert {room_of(module) for module in makers} == {"valkey"}
 
 
 def test_every_dependency_is_pinned_once():

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from laurels.activity.store.people import Campus, User
 from laurels.activity.valkey_keys import GROUP
-from laurels.valkey.activity import hashes
+from laurels.valkey import hashes
 
 if TYPE_CHECKING:
     from laurels.activity.consume import Accrual
@@ -58,7 +58,7 @@ class AccrualStage:
 
     async def day(self, user: str, ymd: int = TODAY) -> dict[str, str]:
         """The hash of a user's day, but for the campus."""
-        (held,) = await hashes(self.valkey, [self.keys.counters(ymd, user)])
+        held = await self.valkey.run(hashes.get_texts(self.keys.counters(ymd, user)))
         held.pop("campus", None)
         return held
 

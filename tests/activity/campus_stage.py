@@ -13,7 +13,7 @@ from sqlalchemy import NullPool, create_engine, make_url, text
 from laurels.activity import valkey_keys
 from laurels.activity.store.people import Campus, User
 from laurels.moments import datetime_of, moment_of
-from laurels.valkey.activity import hashes
+from laurels.valkey import hashes
 
 if TYPE_CHECKING:
     from laurels.clock import FixedClock
@@ -135,7 +135,9 @@ class Stage:
         (row,) = await self.rows(
             "SELECT current, best, last_active_ymd FROM streaks WHERE user_id = :user", user=user(number)
         )
-        (held,) = await hashes(self.laurels.valkey, [self.laurels.activity.keys.streak(user(number))])
+        held = await self.laurels.valkey.run(
+            hashes.get_texts(self.laurels.activity.keys.streak(user(number)))
+        )
         assert tuple(int(held[name]) for name in ("current", "best", "last_active_ymd")) == row
         return row[0], row[1], row[2]
 

@@ -16,7 +16,7 @@ from accrual_stage import NOON
 
 from laurels.activity.seed import populate, pour
 from laurels.activity.simulator import Plan, World, simulate
-from laurels.valkey.activity import hashes
+from laurels.valkey import hashes
 
 if TYPE_CHECKING:
     from accrual_stage import AccrualStage
@@ -66,7 +66,7 @@ async def check_equal(stage: AccrualStage, folded: Folded) -> None:
     """Every hash and every set; and there are no others."""
     expected = folded.hashes()
     places = [(int(ymd), user) for ymd, user in expected]
-    held = await hashes(stage.valkey, [stage.keys.counters(*place) for place in places])
+    held = await stage.valkey.run_all(hashes.get_texts(stage.keys.counters(*place)) for place in places)
     senders = await sets(stage, [stage.keys.senders(*place) for place in places])
     accepts = await sets(stage, [stage.keys.accepts(*place) for place in places])
     for place, found, wrote, accepted in zip(expected, held, senders, accepts, strict=True):

@@ -17,7 +17,7 @@ from laurels.activity.counters import Counters
 from laurels.activity.dirty_days import Mark
 from laurels.activity.store.people import User
 from laurels.activity.valkey_keys import shard_of
-from laurels.valkey import activity
+from laurels.valkey import activity, streams
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -224,7 +224,7 @@ async def test_a_bad_event_is_kept_with_its_reason_and_harms_no_other(accruing: 
     await accruing.add(valkey_keys.CHAT, message(ada, bob))
     await asyncio.gather(*(Follower(accruing.accrual, valkey_keys.CHAT).step() for _ in range(3)))
     assert (await accruing.day(ada))["dm_sent"] == "2"
-    ((_, fields),) = await activity.entries(accruing.valkey, valkey_keys.DEAD, "0-0", 10)
+    ((_, fields),) = await accruing.valkey.run(streams.entries(valkey_keys.DEAD, count=10))
     dead = {name.decode(): value.decode() for name, value in fields.items()}
     assert dead.pop("payload") == f'{{"at":"{NOON.isoformat()}","event":"msg:new","from":"ada","to":"{bob}"}}'
     assert dead == {"stream": valkey_keys.CHAT, "id": bad, "reason": "from: is not a UUID"}

@@ -16,7 +16,7 @@ from laurels.activity.guard import Sent, judge
 from laurels.activity.shard_changes import ShardCall
 from laurels.activity.valkey_keys import ActivityKeys, shard_of
 from laurels.moments import SECOND, moment_of
-from laurels.valkey import activity
+from laurels.valkey import activity, hashes
 from laurels.valkey.client import Valkey
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ async def send(valkey: Valkey, user: str, cursor: int, seconds: dict[int, Sent])
 
 
 async def kept(valkey: Valkey, user: str) -> tuple[Sent, tuple[int, int] | None]:
-    (held,) = await activity.hashes(valkey, [ActivityKeys(cluster=False).counters(20251024, user)])
+    held = await valkey.run(hashes.get_texts(ActivityKeys(cluster=False).counters(20251024, user)))
     first, _, last = held.get("muted_for_lb", "").partition("-")
     muted = (int(first), int(last)) if first else None
     return Sent(int(held.get("dm_sent", 0)), int(held.get("room_sent", 0))), muted

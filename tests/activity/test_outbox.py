@@ -8,7 +8,7 @@ from campus_stage import OSLO, Stage, user
 
 from laurels.activity.outbox import STREAM
 from laurels.errors import LaurelsError
-from laurels.valkey.client import stream_entries
+from laurels.valkey.streams import stream_entries
 
 Entry = tuple[str, dict[str, str]]
 

@@ -9,7 +9,7 @@ import pytest
 from laurels.boards.keys import BoardRef
 from laurels.errors import Unavailable
 from laurels.history import operator_status
-from laurels.valkey.client import stream_entries
+from laurels.valkey.streams import stream_entries
 
 if TYPE_CHECKING:
     from laurels.engine import Laurels

@@ -23,7 +23,7 @@ from laurels.journal.drain import ATTEMPTS, Drain
 from laurels.journal.store.rows import StreamId
 from laurels.journal.streams import Backlog
 from laurels.moments import datetime_of
-from laurels.valkey.client import stream_entries
+from laurels.valkey.streams import stream_entries
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator

@@ -18,7 +18,7 @@ from laurels.errors import OutcomeUnknown, Unavailable
 from laurels.moments import datetime_of
 from laurels.scores.submission import Submission
 from laurels.valkey import functions
-from laurels.valkey.client import stream_entries
+from laurels.valkey.streams import stream_entries
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator

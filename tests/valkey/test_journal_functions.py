@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from laurels.valkey import functions
-from laurels.valkey.client import Valkey, stream_entries
+from laurels.valkey.client import Valkey
+from laurels.valkey.streams import stream_entries
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

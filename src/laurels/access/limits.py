@@ -21,6 +21,7 @@ from laurels.access.addresses import Addresses
 from laurels.errors import RateLimited
 from laurels.logs import get_logger
 from laurels.metrics import count_refusal
+from laurels.valkey import keyspace, server, strings
 from laurels.valkey.names import LIMIT
 
 if TYPE_CHECKING:
@@ -70,28 +71,28 @@ class ValkeyStorage(Storage, SlidingWindowCounterSupport):
     async def clear_sliding_window(self, key: str, expiry: int) -> None:
         del expiry
         for each in self._keys(key):
-            await self._valkey().command("DEL", each)
+            await self._valkey().run(keyspace.delete(each))
 
     async def incr(self, key: str, expiry: int, amount: int = 1) -> int:
         return int(await self._run(self._increment, [f"{LIMIT}:{key}"], expiry, amount))
 
     async def get(self, key: str) -> int:
-        return int(await self._valkey().command("GET", f"{LIMIT}:{key}") or 0)
+        return int(await self._valkey().run(strings.get(f"{LIMIT}:{key}")) or 0)
 
     async def get_expiry(self, key: str) -> float:
-        return time.time() + max(0, await self._valkey().command("TTL", f"{LIMIT}:{key}"))
+        return time.time() + max(0, await self._valkey().run(keyspace.time_to_live(f"{LIMIT}:{key}")))
 
     async def check(self) -> bool:
-        return bool(await self._valkey().command("PING"))
+        return await self._valkey().run(server.ping())
 
     async def reset(self) -> int | None:
         raise NotImplementedError
 
     async def clear(self, key: str) -> None:
-        await self._valkey().command("DEL", f"{LIMIT}:{key}")
+        await self._valkey().run(keyspace.delete(f"{LIMIT}:{key}"))
 
     async def _run(self, script: bytes, keys: list[str], *args: int) -> Any:  # noqa: ANN401  # as Valkey answers
-        return await self._valkey().command("EVAL", script, len(keys), *keys, *args)
+        return await self._valkey().run(server.evaluate(script, keys, args))
 
     @staticmethod
     def _keys(key: str) -> list[str]:

@@ -15,7 +15,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from laurels.errors import Forbidden
-from laurels.valkey import functions
+from laurels.valkey import functions, keyspace, strings
 from laurels.valkey.names import SESSION
 
 if TYPE_CHECKING:
@@ -42,12 +42,12 @@ async def begin(valkey: Valkey, key_digest: bytes) -> str:
 
 async def find(valkey: Valkey, session: str) -> bytes | None:
     """The digest of the key that the session stands for; None once it is over."""
-    sealed = await valkey.command("GET", _key(session))
+    sealed = await valkey.run(strings.get(_key(session)))
     return None if sealed is None else _seal(session, sealed)
 
 
 async def end(valkey: Valkey, session: str) -> None:
-    await valkey.command("DEL", _key(session))
+    await valkey.run(keyspace.delete(_key(session)))
 
 
 def named_in(request: Request) -> str | None:

@@ -23,6 +23,7 @@ from laurels.access.signing import (
     Signed,
 )
 from laurels.errors import BadSignature
+from laurels.valkey import strings
 from laurels.valkey.names import NONCE as NONCE_KEY
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def signed_request(
 async def use_nonce(valkey: Valkey, project: str, nonce: str) -> None:
     """Call it after the signature was found good, so that only a holder of the secret can use up a nonce."""
     key = f"{NONCE_KEY}{project}:{nonce}"
-    if not await valkey.command("SET", key, 1, "NX", "EX", NONCE_SECONDS):
+    if not await valkey.run(strings.put(key, 1, seconds=NONCE_SECONDS, if_absent=True)):
         raise BadSignature(f"{NONCE} was used before: sign every request, a repeated one too, with a new one")
 
 

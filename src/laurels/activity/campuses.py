@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Final
 from laurels.activity.valkey_keys import shard_of
 from laurels.errors import LaurelsError
 from laurels.logs import get_logger
+from laurels.valkey import strings
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from laurels.activity.store.people import Campus, CampusStore
     from laurels.activity.valkey_keys import ActivityKeys
-    from laurels.valkey.client import Valkey, Value
+    from laurels.valkey.client import Valkey
 
 # How long what PostgreSQL said of a user is remembered in Valkey.
 USER_SECONDS: Final = 3600
@@ -61,10 +62,11 @@ class Campuses:
             for group in groups.values()
             for first in range(0, len(group), KEYS_TOGETHER)
         ]
-        commands: list[tuple[Value, ...]] = [("MGET", *map(self._keys.campus_of, chunk)) for chunk in chunks]
-        answers = await self._valkey.commands(commands)
+        answers = await self._valkey.run_all(
+            strings.get_texts([*map(self._keys.campus_of, chunk)]) for chunk in chunks
+        )
         return {
-            user: campus.decode().lower()
+            user: campus.lower()
             for chunk, answer in zip(chunks, answers, strict=True)
             for user, campus in zip(chunk, answer, strict=True)
             if campus
@@ -72,11 +74,9 @@ class Campuses:
 
     async def _remember(self, campuses: dict[str, Campus]) -> None:
         """But never over what the backend set meanwhile."""
-        await self._valkey.commands(
-            [
-                ("SET", self._keys.campus_of(user), campus.id, "EX", USER_SECONDS, "NX")
-                for user, campus in campuses.items()
-            ]
+        await self._valkey.run_all(
+            strings.put(self._keys.campus_of(user), campus.id, seconds=USER_SECONDS, if_absent=True)
+            for user, campus in campuses.items()
         )
 
     async def _refresh(self, wanted: set[str]) -> None:

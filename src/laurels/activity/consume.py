@@ -36,7 +36,7 @@ from laurels.activity.valkey_keys import (
 )
 from laurels.errors import LaurelsError
 from laurels.logs import get_logger
-from laurels.valkey import activity
+from laurels.valkey import activity, hashes, keyspace, lists, sets, sorted_sets, streams
 from laurels.valkey.activity import Call
 
 if TYPE_CHECKING:
@@ -120,7 +120,9 @@ class Follower:
         if joined is None:
             return 0
         self.floor = joined.cursor
-        listed = await activity.entries(self._valkey, self.stream, self.floor, ENTRIES_TOGETHER)
+        listed = await self._valkey.run(
+            streams.entries(self.stream, f"({self.floor}", count=ENTRIES_TOGETHER)
+        )
         if not listed:
             return 0
         batch = self._read(listed)
@@ -135,7 +137,7 @@ class Follower:
 
     async def _load_cursors(self) -> list[str]:
         keys = map(self._accrual.keys.cursors, range(SHARDS))
-        held = await self._valkey.commands([("HGET", key, self.stream) for key in keys])
+        held = await self._valkey.run_all(hashes.get(key, self.stream) for key in keys)
         return [cursor.decode() if cursor else "" for cursor in held]
 
     def _read(self, listed: list[tuple[bytes, dict[bytes, bytes]]]) -> _Batch:
@@ -210,7 +212,7 @@ class Accrual:
         apart = self.valkey.apart()
         try:
             # By one first: redis-py loses connections that many open while it learns who is in a cluster.
-            await apart.command("EXISTS", WORKERS)
+            await apart.run(keyspace.exists(WORKERS))
             await self._work(apart)
         finally:
             await self._leave()
@@ -233,7 +235,7 @@ class Accrual:
 
     async def _leave(self) -> None:
         try:
-            await self.valkey.command("ZREM", WORKERS, self._worker)
+            await self.valkey.run(sorted_sets.remove(WORKERS, [self._worker]))
         except LaurelsError as error:
             log.warning("a worker could not leave", detail=error.detail)
 
@@ -258,7 +260,7 @@ class Accrual:
                 continue
             try:
                 if not await follower.step():
-                    await apart.wait_for_entry(stream, follower.floor, BLOCK_SECONDS)
+                    await streams.wait_for_entry(apart, stream, follower.floor, BLOCK_SECONDS)
             except Exception as error:  # whatever goes wrong in one stream harms no other
                 log.warning("a stream is not applied", stream=stream, exc_info=error)
                 follower = Follower(self, stream)
@@ -275,8 +277,10 @@ class Accrual:
 
     async def release(self) -> int:
         """Applies what waited for users whose campus is known by now; how many users."""
-        commands = [("SRANDMEMBER", self.keys.parked(shard), PARKED_TOGETHER) for shard in range(SHARDS)]
-        waiting = [user.decode() for users in await self.valkey.commands(commands) for user in users]
+        some = await self.valkey.run_all(
+            sets.random_members(self.keys.parked(shard), PARKED_TOGETHER) for shard in range(SHARDS)
+        )
+        waiting = [user for users in some for user in users]
         campuses = await self.campuses.of(waiting)
         for user, campus in campuses.items():
             while await self._release_some(user, campus):
@@ -286,10 +290,9 @@ class Accrual:
     async def _release_some(self, user: str, campus: CampusLike) -> bool:
         """Whether there was something."""
         waits = self.keys.parked_of(user)
-        (listed,) = await self.valkey.commands([("LRANGE", waits, 0, WAITING_TOGETHER - 1)])
-        if not listed:
+        texts = await self.valkey.run(lists.first_texts(waits, WAITING_TOGETHER))
+        if not texts:
             return False
-        texts = [text.decode() for text in listed]
         now = self.clock()
         folded = fold((Sourced.read(user, text) for text in texts), {user: campus}, now)
         call = ShardCall(self.keys, shard_of(user), now)
@@ -302,8 +305,8 @@ class Accrual:
     async def lags(self, streams: Collection[str] = STREAMS) -> dict[str, Lag]:
         """How each stream stands, whoever applies it."""
         fields = [f"late:{stream}" for stream in streams]
-        counted = await self.valkey.commands(
-            [("HMGET", self.keys.cursors(shard), *fields) for shard in range(SHARDS)]
+        counted = await self.valkey.run_all(
+            hashes.get_many(self.keys.cursors(shard), fields) for shard in range(SHARDS)
         )
         backlogs = [await activity.backlog(self.valkey, stream, GROUP) for stream in streams]
         now = self.clock() // 1000
@@ -319,8 +322,9 @@ class Accrual:
 
     async def parked(self) -> int:
         """How many users have something that waits for their campus."""
-        commands = [("SCARD", self.keys.parked(shard)) for shard in range(SHARDS)]
-        return sum(await self.valkey.commands(commands))
+        return sum(
+            await self.valkey.run_all(sets.cardinality(self.keys.parked(shard)) for shard in range(SHARDS))
+        )
 
 
 def _payload(fields: dict[bytes, bytes]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from laurels.activity.counters import CAMPUS, Counters
-from laurels.valkey import activity
+from laurels.valkey import activity, hashes, sets, sorted_sets
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -38,8 +38,8 @@ class Marks:
 
     async def changed(self, shard: int, limit: int) -> list[Mark]:
         """The days of this shard that changed, those first that changed longest ago."""
-        found = await activity.marks(self._valkey, self._keys.changed(shard), limit)
-        return [Mark(int(name[:8]), name[9:], number) for name, number in found]
+        found = await self._valkey.run(sorted_sets.lowest_scores(self._keys.changed(shard), limit))
+        return [Mark(int(name[:8]), name[9:], int(number)) for name, number in found]
 
     async def settle(self, shard: int, marks: Iterable[Mark]) -> int:
         """How many were: those that did not change again."""
@@ -49,10 +49,10 @@ class Marks:
     async def held(self, days: Sequence[tuple[int, str]]) -> list[Held]:
         """What each day (ymd, user) holds."""
         keys = [self._keys.counters(ymd, user) for ymd, user in days]
-        found = await activity.hashes(self._valkey, keys)
+        found = await self._valkey.run_all(map(hashes.get_texts, keys))
         return [Held(fields.get(CAMPUS, ""), Counters.of_hash(fields)) for fields in found]
 
     async def peers(self, days: Sequence[tuple[int, str]]) -> list[int]:
         """How many others wrote to the user on a day, or accepted its invitations: each counts once."""
         pairs = [(self._keys.senders(ymd, user), self._keys.accepts(ymd, user)) for ymd, user in days]
-        return await activity.union_sizes(self._valkey, pairs)
+        return await sets.union_cardinalities(self._valkey, pairs)

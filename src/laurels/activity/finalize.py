@@ -24,6 +24,7 @@ from laurels.activity.streaks import days_from
 from laurels.activity.valkey_keys import SHARDS, ActivityKeys
 from laurels.errors import LaurelsError
 from laurels.moments import SECOND, datetime_of
+from laurels.valkey import hashes, sets
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -132,27 +133,19 @@ class Finalizer:
         return found
 
     async def _users(self, key: str) -> list[str]:
-        users: set[str] = set()
-        cursor: bytes | int = 0
-        while True:
-            cursor, some = await self.valkey.command("SSCAN", key, cursor, "COUNT", USERS_A_CALL)
-            users |= {user.decode() for user in some}
-            if int(cursor) == 0:
-                return sorted(users)
+        return sorted({user async for users in sets.scan(self.valkey, key, USERS_A_CALL) for user in users})
 
     async def _keep_streaks(self, changed: Sequence[StreakRow]) -> None:
         """The hashes beside the table, for whoever reads them in Valkey."""
         keys = ActivityKeys(cluster=self.valkey.is_cluster)
         for first in range(0, len(changed), USERS_A_CALL):
-            await self.valkey.commands(
-                [
-                    (
-                        "HSET", keys.streak(row.user_id), "current", row.current, "best", row.best,
-                        "last_active_ymd", row.last_active_ymd,
-                    )
-                    for row in changed[first : first + USERS_A_CALL]
-                ]
-            )  # fmt: skip
+            await self.valkey.run_all(
+                hashes.put(
+                    keys.streak(row.user_id),
+                    {"current": row.current, "best": row.best, "last_active_ymd": row.last_active_ymd},
+                )
+                for row in changed[first : first + USERS_A_CALL]
+            )
 
 
 def _ended(timezone: str, newest: int | None, now: Moment) -> Iterator[int]:

@@ -17,6 +17,7 @@ from laurels.boards.timezones import zone_names
 from laurels.errors import Conflict, LaurelsError, NotFound
 from laurels.moments import MICROSECOND, datetime_of
 from laurels.scores.submission import Submission
+from laurels.valkey import sorted_sets
 from laurels.valkey.names import CAMPUS_WINDOW
 
 if TYPE_CHECKING:
@@ -143,8 +144,5 @@ class Rankings:
         held: dict[str, float | None] = {}
         for first in range(0, len(users), MEMBERS_A_COMMAND):
             some = users[first : first + MEMBERS_A_COMMAND]
-            found = await self._valkey.command("ZMSCORE", key, *some)
-            held |= {
-                user: None if score is None else float(score) for user, score in zip(some, found, strict=True)
-            }
+            held |= zip(some, await self._valkey.run(sorted_sets.scores(key, some)), strict=True)
         return held

@@ -21,6 +21,7 @@ from laurels.activity.store.totals import Worked
 from laurels.activity.streaks import Streak, days_from, streak_on
 from laurels.activity.valkey_keys import SHARDS, ActivityKeys, shard_of
 from laurels.logs import get_logger
+from laurels.valkey import keyspace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -114,7 +115,7 @@ class Rescorer:
         """On which of these days each has been active, as far as Valkey still knows."""
         keys = ActivityKeys(cluster=self.valkey.is_cluster)
         asked = [(user, ymd) for user in users for ymd in days]
-        found = await self.valkey.commands([("EXISTS", keys.counters(ymd, user)) for user, ymd in asked])
+        found = await self.valkey.run_all(keyspace.exists(keys.counters(ymd, user)) for user, ymd in asked)
         active: dict[str, set[int]] = {user: set() for user in users}
         for (user, ymd), is_there in zip(asked, found, strict=True):
             if is_there:

@@ -6,13 +6,14 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from laurels.activity.store.people import Campus, User
+from laurels.valkey import streams
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from laurels.activity.simulator import SimulatedEvent, World
     from laurels.activity.store.people import CampusStore
-    from laurels.valkey.client import Valkey, Value
+    from laurels.valkey.client import Valkey
 
 EVENTS_TOGETHER: Final = 1000
 
@@ -31,11 +32,7 @@ async def pour(
     """Adds the events to their streams, in order; how many there were."""
     added, coming = 0, iter(events)
     while some := list(islice(coming, EVENTS_TOGETHER)):
-        commands: list[tuple[Value, ...]] = [
-            ("XADD", event.stream, "*", *(word for pair in event.fields.items() for word in pair))
-            for event in some
-        ]
-        await valkey.commands(commands)
+        await valkey.run_all(streams.add(event.stream, event.fields) for event in some)
         added += len(some)
         progress(added)
     return added

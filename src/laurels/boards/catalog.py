@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from laurels.boards.board import Board
 from laurels.boards.keys import BoardRef
 from laurels.errors import NotFound, Unavailable
-from laurels.valkey import functions
+from laurels.valkey import functions, hashes
 from laurels.valkey.messages import Registration
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Catalog:
     async def in_force(self, ref: BoardRef) -> Board:
         """The board as Valkey knows it now; what this process knew may have been changed by another."""
         board = await self.board(ref)
-        version = await self._valkey.command("HGET", board.keys.of_board(0, "board"), "version")
+        version = await self._valkey.run(hashes.get(board.keys.of_board(0, "board"), "version"))
         known = None if version is None else int(version)
         return board if known == board.version else await self.refresh(ref, known)
 

@@ -15,6 +15,7 @@ from laurels.boards.keys import WHOLE
 from laurels.boards.retention import PARTS, target_at
 from laurels.boards.window_names import WindowNames
 from laurels.errors import Conflict
+from laurels.valkey import keyspace
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -90,9 +91,8 @@ class ExistingKeys:
     async def _sort(self, keys: Sequence[str], names: WindowNames, found: Found) -> None:
         windows = {key: names.address(key.partition("|")[0]) for key in keys}
         theirs = {key: window for key, window in windows.items() if window and _part(key) in PARTS}
-        kinds = await self.valkey.commands([("TYPE", key) for key in theirs])
-        for (key, window), kind in zip(theirs.items(), kinds, strict=True):
-            name = kind.decode()
+        kinds = await self.valkey.run_all(map(keyspace.kind, theirs))
+        for (key, window), name in zip(theirs.items(), kinds, strict=True):
             if name == SORTED_SET and not _part(key):
                 found.adoptable[key] = window
             elif name != "none":

@@ -16,6 +16,7 @@ from laurels.boards.board import CLOCK_SKEW, Address, Target
 from laurels.boards.keys import WHOLE, parse_cut
 from laurels.boards.windows import WindowInfo
 from laurels.errors import InvalidInput
+from laurels.valkey import hashes, keyspace, sets, sorted_sets
 from laurels.valkey.chunked_delete import Discards
 from laurels.valkey.messages import Guard
 
@@ -81,15 +82,15 @@ class Retention:
     async def cuts(self, board: Board, shard: int, label: str, slot: str) -> list[str]:
         """The groups that a window has, as they are named."""
         key = board.keys.of_board(shard, f"cuts:{label}|{slot}")
-        return [cut.decode() for cut in await self._valkey.command("SMEMBERS", key)]
+        return list(await self._valkey.run(sets.members(key)))
 
     async def holds_entries(self, board: Board) -> bool:
         """Whether any window of the board has an entry, or any player a rating."""
         for shard in range(board.keys.shards):
-            if await self._valkey.command("EXISTS", board.keys.of_board(shard, "ratings")):
+            if await self._valkey.run(keyspace.exists(board.keys.of_board(shard, "ratings"))):
                 return True
             async for address in self.addresses(board, shard):
-                if await self._valkey.command("EXISTS", board.window_key(shard, address)):
+                if await self._valkey.run(keyspace.exists(board.window_key(shard, address))):
                     return True
         return False
 
@@ -97,20 +98,19 @@ class Retention:
         """The keys of windows that were taken over from other programs."""
         if not board.definition.keys:
             return set()
-        fields = await self._valkey.command("HGETALL", board.keys.of_board(0, "board"))
+        fields = await self._valkey.run(hashes.get_all(board.keys.of_board(0, "board")))
         return {name[len(ADOPTED) :].decode() for name in fields if name.startswith(ADOPTED)}
 
     async def size(self, board: Board, shard: int, address: Address) -> int:
         """How many entries of a window a shard has."""
-        return await self._valkey.command("ZCARD", board.window_key(shard, address))
+        return await self._valkey.run(sorted_sets.cardinality(board.window_key(shard, address)))
 
     async def ratings(self, board: Board) -> int:
         """How many players have a rating."""
         shards = range(board.keys.shards)
-        found = [
-            await self._valkey.command("HLEN", board.keys.of_board(shard, "ratings")) for shard in shards
-        ]
-        return sum(found)
+        return sum(
+            await self._valkey.run_all(hashes.length(board.keys.of_board(n, "ratings")) for n in shards)
+        )
 
     async def take(self, board: Board, shard: int, guard: Guard) -> None:
         """Takes everything away that a shard of the board has, but for the board's own hash. May be stopped
@@ -147,7 +147,7 @@ class Retention:
                 key, cuts = old.window_key(shard, address), old.keys.of_board(shard, f"cuts:{address.token}")
                 if any(_is_over(target_at(board, address), now) for board in (old, new)):
                     await self._discard(old, shard, address, guard)
-                    await self._valkey.command("SREM", cuts, str(address.cut))
+                    await self._valkey.run(sets.remove(cuts, [str(address.cut)]))
                 elif not new.definition.dense:
                     await self._discards.discard(f"{key}|scores", f"{key}|counts", guard=guard)
             for token in await self._tokens(old, shard):
@@ -173,7 +173,7 @@ class Retention:
                 await self._expire(board.keys.of_board(shard, name), seconds)
 
     async def _expire(self, key: str, seconds: int) -> None:
-        await self._valkey.command(*(("EXPIRE", key, seconds) if seconds else ("PERSIST", key)))
+        await self._valkey.run(keyspace.expire(key, seconds) if seconds else keyspace.persist(key))
 
     async def forget(self, board: Board) -> None:
         """Takes windows that have expired off the list of windows."""
@@ -181,7 +181,7 @@ class Retention:
         for shard in range(board.keys.shards):
             for token in await self._tokens(board, shard):
                 if all(_is_past(pane.expires_at(slot), now) for pane, slot in _named(board, token)):
-                    await self._valkey.command("ZREM", board.keys.of_board(shard, "windows"), token)
+                    await self._valkey.run(sorted_sets.remove(board.keys.of_board(shard, "windows"), [token]))
 
     async def sweep(self, board: Board) -> None:
         """Takes away what nobody can ask for any more: windows, and ids that are about to be forgotten."""
@@ -219,7 +219,7 @@ class Retention:
         """Takes a window off the list of windows, with what is told of it there."""
         names = (f"cuts:{token}", *(f"built:{token}:{zone}" for zone in board.zones))
         await self._discards.discard(*(board.keys.of_board(shard, name) for name in names), guard=guard)
-        await self._valkey.command("ZREM", board.keys.of_board(shard, "windows"), token)
+        await self._valkey.run(sorted_sets.remove(board.keys.of_board(shard, "windows"), [token]))
 
     async def _discard_board(self, board: Board, shard: int, guard: Guard) -> None:
         names = ("windows", "journal", "dead", "ratings", "index", "fed")
@@ -265,11 +265,11 @@ class Retention:
         """Every group that these windows (label and slot) have."""
         keys = [board.keys.of_board(shard, f"cuts:{label}|{slot}") for label, slot in windows]
         found: list[Address] = []
-        answers = await self._valkey.commands([("SMEMBERS", key) for key in keys])
+        answers = await self._valkey.run_all(map(sets.members, keys))
         for (label, slot), named in zip(windows, answers, strict=True):
             for cut in named:
                 with suppress(InvalidInput):  # a group that the board had under an earlier definition
-                    found.append(Address(label, slot, parse_cut(cut.decode(), board.definition)))
+                    found.append(Address(label, slot, parse_cut(cut, board.definition)))
         return found
 
     async def _addresses_of(self, board: Board, shard: int, token: str) -> AsyncIterator[Address]:
@@ -290,7 +290,7 @@ class Retention:
 
     async def _tokens(self, board: Board, shard: int) -> list[str]:
         key = board.keys.of_board(shard, "windows")
-        return [token.decode() for token in await self._valkey.command("ZREVRANGE", key, 0, -1)]
+        return await self._valkey.run(sorted_sets.members_by_descending_score(key))
 
 
 def target_at(board: Board, address: Address) -> Target | None:

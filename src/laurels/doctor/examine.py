@@ -6,7 +6,7 @@ import asyncio
 import sys
 import time
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqlalchemy import text
 
@@ -36,7 +36,7 @@ from laurels.masking import masked
 from laurels.postgres.engine import Postgres
 from laurels.postgres.migrate import current_revision, expected_revision
 from laurels.settings import load_settings
-from laurels.valkey import requirements
+from laurels.valkey import requirements, server
 from laurels.valkey.client import Valkey
 from laurels.valkey.durability import lacking
 
@@ -205,11 +205,9 @@ async def _examine_postgres(postgres: Postgres) -> list[Finding]:
 async def _configured(valkey: Valkey, name: str) -> str | None:
     """None where the server does not tell: managed ones refuse CONFIG."""
     try:
-        answer: Any = await valkey.command("CONFIG", "GET", name)
+        return await valkey.run(server.setting(name))
     except Exception:  # noqa: BLE001  # whatever the refusal is called, the answer is «not known»
         return None
-    value = answer.get(name.encode())
-    return value.decode() if value else None
 
 
 async def _valkey_time(valkey: Valkey) -> float:

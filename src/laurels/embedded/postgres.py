@@ -44,7 +44,7 @@ def url(sockets: Path, password: str) -> str:
     return f"postgresql+psycopg://{USER}:{quote(password, safe='')}@/{DATABASE}?host={quote(str(sockets))}"
 
 
-def command(program: Path, cluster: Path, sockets: Path) -> list[str]:
+def command_line(program: Path, cluster: Path, sockets: Path) -> list[str]:
     settings = {**SETTINGS, "unix_socket_directories": f'"{sockets}"'}
     options = (word for name, value in settings.items() for word in ("-c", f"{name}={value}"))
     return [str(program), "-D", str(cluster), *options]

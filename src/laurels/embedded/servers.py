@@ -201,8 +201,8 @@ def _plan(
         uid, gid = (None, None) if user.is_us else (user.uid, user.gid)
         return Server(name, command, environment, log, stop_signals, uid, gid)
 
-    run_valkey = valkey.command(programs.valkey_server, data_folder.valkey, sockets)
-    run_postgres = postgres.command(programs.postgres, data_folder.postgres, sockets)
+    run_valkey = valkey.command_line(programs.valkey_server, data_folder.valkey, sockets)
+    run_postgres = postgres.command_line(programs.postgres, data_folder.postgres, sockets)
     servers = [
         server(valkey.NAME, run_valkey, valkey.environment(programs.valkey_server), valkey.STOP_SIGNALS),
         server(postgres.NAME, run_postgres, postgres.ENVIRONMENT, postgres.STOP_SIGNALS),

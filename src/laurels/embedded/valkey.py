@@ -42,7 +42,7 @@ def url(sockets: Path) -> str:
     return f"unix://{socket_path(sockets)}"
 
 
-def command(program: Path, folder: Path, sockets: Path) -> list[str]:
+def command_line(program: Path, folder: Path, sockets: Path) -> list[str]:
     settings = {**SETTINGS, "dir": str(folder), "unixsocket": str(socket_path(sockets))}
     return [str(program), *(word for name, value in settings.items() for word in (f"--{name}", value))]
 

@@ -25,8 +25,7 @@ from laurels.journal.replay import goes_when_erased
 from laurels.moments import DAY
 from laurels.scores.shards import SpreadWindow
 from laurels.scores.submission import check_member
-from laurels.valkey import functions
-from laurels.valkey.client import stream_entries
+from laurels.valkey import functions, hashes, sets, streams
 from laurels.valkey.functions import DefinitionChanged
 from laurels.valkey.messages import ReadHeader, RemoveHeader
 
@@ -162,7 +161,7 @@ class Eraser:
         mentions = Mentions(member.decode())
         for known in board.keys.generations(shard, "ids"):
             if ids:
-                await self.valkey.command("SREM", known, *ids)
+                await self.valkey.run(sets.remove(known, ids))
             if board.is_rated or not board.definition.archive.journal:
                 await self._forget_ids(known, mentions)
         for answers in board.keys.generations(0, "once"):
@@ -173,46 +172,33 @@ class Eraser:
         """Others' metadata that names the member, in every window that there is."""
         async for address in self.retention.addresses(board, shard):
             key = f"{board.window_key(shard, address)}|metadata"
-            cursor = b"0"
-            while True:
-                cursor, pairs = await self.valkey.scan_hash(key, cursor, ENTRIES_AT_ONCE)
+            async for pairs in hashes.scan(self.valkey, key, ENTRIES_AT_ONCE):
                 lost = [name for name, value in pairs if mentions.in_json(value)]
                 if lost:
-                    await self.valkey.command("HDEL", key, *lost)
-                if int(cursor) == 0:
-                    break
+                    await self.valkey.run(hashes.delete(key, lost))
 
     async def _forget_ids(self, key: str, mentions: Mentions) -> None:
         """Ids that name the member and are not known to be its own."""
-        cursor = b"0"
-        while True:
-            cursor, ids = await self.valkey.command("SSCAN", key, cursor, "COUNT", ENTRIES_AT_ONCE)
-            lost = [each for each in ids if mentions.in_text(each.decode())]
+        async for ids in sets.scan(self.valkey, key, ENTRIES_AT_ONCE):
+            lost = [each for each in ids if mentions.in_text(each)]
             if lost:
-                await self.valkey.command("SREM", key, *lost)
-            if int(cursor) == 0:
-                return
+                await self.valkey.run(sets.remove(key, lost))
 
     async def _forget_answers(self, key: str, member: bytes) -> None:
-        cursor = b"0"
         told = _written(member)
-        while True:
-            cursor, pairs = await self.valkey.scan_hash(key, cursor, ENTRIES_AT_ONCE)
+        async for pairs in hashes.scan(self.valkey, key, ENTRIES_AT_ONCE):
             lost = [name for name, value in pairs if any(each in name or each in value for each in told)]
             if lost:
-                await self.valkey.command("HDEL", key, *lost)
-            if int(cursor) == 0:
-                return
+                await self.valkey.run(hashes.delete(key, lost))
 
     async def _forget_dead(self, key: str, member: bytes) -> None:
         after = "-"
         told = _written(member)
         while True:
-            words = ("XRANGE", key, after, "+", "COUNT", ENTRIES_AT_ONCE)
-            entries = stream_entries(await self.valkey.command(*words))
+            entries = await self.valkey.run(streams.entries(key, after, count=ENTRIES_AT_ONCE))
             for name, fields in entries:
                 if any(each in value for value in fields.values() for each in told):
-                    await self.valkey.command("XDEL", key, name)
+                    await self.valkey.run(streams.delete(key, name))
             if len(entries) < ENTRIES_AT_ONCE:
                 return
             after = f"({entries[-1][0].decode()}"

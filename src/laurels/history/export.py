@@ -33,7 +33,7 @@ from laurels.moments import datetime_of
 from laurels.scores.shards import SpreadWindow
 from laurels.scores.submission import check_member, member_text
 from laurels.scores.submit import cuts_a_call
-from laurels.valkey import functions
+from laurels.valkey import functions, keyspace, strings
 from laurels.valkey.functions import DefinitionChanged
 from laurels.valkey.messages import PlaceHeader
 
@@ -262,13 +262,13 @@ class Transfer:
                     markers[board.keys.of_board(shard, name)] = target
         self.rolling.forget(board)
         for marker in markers:
-            await self.valkey.command("UNLINK", marker)
+            await self.valkey.run(keyspace.unlink(marker))
         for marker, target in markers.items():
             try:
                 await self.rolling.ensure(board, target.pane, target.slot)
             except NotFound:
                 seconds = target.seconds_to_live(self.clock())
-                await self.valkey.command("SET", marker, 1, *(("EX", seconds) if seconds else ()))
+                await self.valkey.run(strings.put(marker, 1, seconds=seconds))
         await self.rolling.turn_over(board, self.clock())
 
 

@@ -13,8 +13,8 @@ from laurels.journal.store.rows import Stream, StreamId
 from laurels.moments import datetime_of
 from laurels.postgres.figures import PostgresFigures, read_figures
 from laurels.valkey import functions, requirements
-from laurels.valkey.client import stream_entries
 from laurels.valkey.names import EVENTS
+from laurels.valkey.streams import delete, entries_added, length, newest_entries
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -126,15 +126,13 @@ class Oversight:
         """What could not be archived, or counted."""
         streams = await self._streams()
         keys = [*(stream.dead_letters for stream in streams), CAMPUS_LETTERS]
-        counts = await self._valkey.commands([("XLEN", key) for key in keys])
+        counts = await self._valkey.run_all(map(length, keys))
         filled = [key for key, count in zip(keys, counts, strict=True) if count]
-        answers = await self._valkey.commands(
-            [("XREVRANGE", key, "+", "-", "COUNT", limit) for key in filled]
-        )
+        listed = await self._valkey.run_all(newest_entries(key, limit) for key in filled)
         of_streams = {stream.dead_letters: stream for stream in streams}
         found: list[DeadLetter] = []
-        for key, answer in zip(filled, answers, strict=True):
-            for name, fields in stream_entries(answer):
+        for key, entries in zip(filled, listed, strict=True):
+            for name, fields in entries:
                 stream = of_streams.get(key)
                 board = None if stream is None else str(streams[stream])
                 found.append(_letter(stream, board, StreamId.parse(name), fields))
@@ -153,7 +151,7 @@ class Oversight:
         """Raises `NotFound`."""
         stream, name = await self._located(letter)
         key = CAMPUS_LETTERS if stream is None else stream.dead_letters
-        if not await self._valkey.command("XDEL", key, name):
+        if not await self._valkey.run(delete(key, name)):
             raise NotFound(f"there is no dead letter {letter}")
 
     async def _located(self, letter: str) -> tuple[Stream | None, str]:
@@ -172,7 +170,7 @@ class Oversight:
         streams = await self._streams()
         backlog = await self._journals.backlog()
         recorded = dict(
-            zip(streams, await self._valkey.added([stream.key for stream in streams]), strict=True)
+            zip(streams, await entries_added(self._valkey, [stream.key for stream in streams]), strict=True)
         )
         waiting = await self._journals.lengths(streams)
         oldest = await self._journals.oldest([stream for stream, count in waiting.items() if count])

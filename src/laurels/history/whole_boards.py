@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from laurels.boards.keys import BoardRef
 from laurels.history.export_file import read
+from laurels.valkey import sorted_sets
 from laurels.valkey.client import Valkey
 
 if TYPE_CHECKING:
@@ -63,7 +64,9 @@ class Keeping:
         """Places members and scores of a plain sorted set of any Redis into the current window of a board."""
         source = Valkey(url)
         try:
-            return await self.transfer.place_pairs(BoardRef.parse(board), period, source.scores(key, 1000))
+            return await self.transfer.place_pairs(
+                BoardRef.parse(board), period, sorted_sets.scan(source, key, 1000)
+            )
         finally:
             await source.close()
 

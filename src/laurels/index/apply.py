@@ -25,6 +25,7 @@ from laurels.index.outbox import Outbox, State
 from laurels.index.rebuild import Rebuild
 from laurels.index.writes import Placer, Step, changes_of, records_a_call
 from laurels.logs import get_logger
+from laurels.valkey import hashes
 from laurels.valkey.functions import CursorMoved, DefinitionChanged
 
 if TYPE_CHECKING:
@@ -210,7 +211,7 @@ _applied = msgspec.msgpack.Decoder(Applied)
 
 async def read_cursor(valkey: Valkey, board: Board) -> Cursor | None:
     """None: Valkey knows nothing of the index."""
-    calls, rows = await valkey.command("HMGET", board.keys.of_board(0, "index"), "cursor", "rows")
+    calls, rows = await valkey.run(hashes.get_many(board.keys.of_board(0, "index"), ("cursor", "rows")))
     if calls is None:
         return None
     return Cursor(int(calls), _applied.decode(rows) if rows else Applied(int(calls), []))

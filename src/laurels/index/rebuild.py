@@ -22,7 +22,7 @@ from laurels.errors import Unavailable
 from laurels.index.outbox import LONG_SECONDS, Moved, Outbox
 from laurels.index.positions import NOWHERE
 from laurels.index.writes import Placer, Step, changes_of, records_a_call
-from laurels.valkey import functions
+from laurels.valkey import functions, hashes, keyspace
 from laurels.valkey.functions import FenceLapsed
 from laurels.valkey.messages import Fence
 from laurels.valkey.names import REBUILD
@@ -78,9 +78,8 @@ class Rebuild:
                     entries = await self._fill(connection, turn)
                     await self._put_in_force(board)
                     await self._outbox.reached(connection, state.calls + 1, self.index.fingerprint)
-                await self.valkey.command(
-                    "HSET", board.keys.of_board(0, "index"), "cursor", state.calls + 1, "rows", b""
-                )
+                cursor: dict[str, Value] = {"cursor": state.calls + 1, "rows": b""}
+                await self.valkey.run(hashes.put(board.keys.of_board(0, "index"), cursor))
             finally:
                 await self._abandon()
         return entries
@@ -102,7 +101,7 @@ class Rebuild:
             await self._write(positions)
             await turn.execute(text("SELECT 1"))  # still there
         for name in names:
-            await self.valkey.command("EXPIRE", name, ABANDONED_SECONDS)
+            await self.valkey.run(keyspace.expire(name, ABANDONED_SECONDS))
         await self._outbox.forget_absent(connection)
         return entries
 
@@ -122,12 +121,10 @@ class Rebuild:
     async def _limit_life(self, targets: dict[Target, dict[bytes, bytes]]) -> None:
         """Of windows that would stay for ever."""
         lasting = [target for target in targets if not target.seconds_to_live(self.clock())]
-        await self.valkey.commands(
-            [
-                ("EXPIRE", f"{self._key(target.address)}{part}", ABANDONED_SECONDS, "NX")
-                for target in lasting
-                for part in PARTS
-            ]
+        await self.valkey.run_all(
+            keyspace.expire(f"{self._key(target.address)}{part}", ABANDONED_SECONDS, if_persistent=True)
+            for target in lasting
+            for part in PARTS
         )
 
     def _key(self, address: Address) -> str:
@@ -142,7 +139,7 @@ class Rebuild:
         names = board.keys.of_board(0, "board"), board.keys.of_board(0, "journal")
         await functions.fence(self.valkey, names, board.version, Fence(self._token, FENCE_MILLISECONDS))
         try:
-            await self.valkey.command("UNLINK", board.keys.of_board(0, "index"))
+            await self.valkey.run(keyspace.unlink(board.keys.of_board(0, "index")))
             listed = list(addresses)
             for first in range(0, len(listed), WINDOWS_A_SWITCH):
                 await self._switch(board, listed[first : first + WINDOWS_A_SWITCH])
@@ -165,6 +162,8 @@ class Rebuild:
     async def _abandon(self) -> None:
         """Takes away what was made and not put in force."""
         names = [self._placer.board.keys.of_board(0, name) for name in ("board", "index", "journal")]
-        left: list[tuple[Value, ...]] = [("UNLINK", *names)]
-        left += [("UNLINK", *(f"{self._key(address)}{part}" for part in PARTS)) for address in self._made]
-        await self.valkey.commands(left)
+        left = [keyspace.unlink(*names)]
+        left += [
+            keyspace.unlink(*(f"{self._key(address)}{part}" for part in PARTS)) for address in self._made
+        ]
+        await self.valkey.run_all(left)

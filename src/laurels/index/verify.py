@@ -13,6 +13,7 @@ from laurels.boards.board import Address
 from laurels.boards.ordering import invert
 from laurels.index.outbox import LONG_SECONDS
 from laurels.scores.shards import SpreadWindow
+from laurels.valkey import hashes, sorted_sets
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from laurels.index.apply import Applier
     from laurels.index.outbox import Record
     from laurels.index.positions import Window
-    from laurels.valkey.client import Value
+    from laurels.valkey.command import Command
 
 # Differences that are kept to be told; all are counted.
 TOLD: Final = 1000
@@ -149,8 +150,10 @@ class _Comparison:
         for first in range(0, len(addresses), WINDOWS_AT_ONCE):
             some = addresses[first : first + WINDOWS_AT_ONCE]
             keys = [self._board.window_key(0, address) for address in some]
-            counts = await self._applier.valkey.commands(
-                [words for key in keys for words in (("ZCARD", key), ("HLEN", f"{key}|positions"))]
+            counts = await self._applier.valkey.run_all(
+                command
+                for key in keys
+                for command in (sorted_sets.cardinality(key), hashes.length(f"{key}|positions"))
             )
             uneven += [
                 Difference(self._index.name, None, *_window(address), positions, entries)
@@ -177,10 +180,10 @@ class _Comparison:
     async def _held(self, wanted: dict[Window, list[str]]) -> _Scores:
         """The scores that Valkey has of these members."""
         label = self._board.definition.windows[0].label
-        asked: list[tuple[Value, ...]] = []
+        asked: list[Command[list[bytes | None]]] = []
         for (number, groups), members in wanted.items():
             key = self._board.window_key(0, Address(label, str(number), self._index.cut(groups)))
-            asked.append(("HMGET", f"{key}|positions", *(each.encode() for each in members)))
+            asked.append(hashes.get_many(f"{key}|positions", members))
         return {
             window: {
                 member: self._score(entry)
@@ -188,7 +191,7 @@ class _Comparison:
                 if entry is not None
             }
             for (window, members), entries in zip(
-                wanted.items(), await self._applier.valkey.commands(asked), strict=True
+                wanted.items(), await self._applier.valkey.run_all(asked), strict=True
             )
         }
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from laurels.scores.submission import member_text
-from laurels.valkey import functions
+from laurels.valkey import functions, hashes
 from laurels.valkey.messages import ReadHeader, ScanHeader
 
 if TYPE_CHECKING:
@@ -96,12 +96,12 @@ class Comparer:
                 comparison.add_rating(member, live.get(member), told.get(member))
 
     async def _states(self, board: Board) -> dict[bytes, bytes]:
-        key, cursor, found = board.keys.of_board(self._shard, "ratings"), b"0", dict[bytes, bytes]()
-        while True:
-            cursor, listed = await self._valkey.command("HSCAN", key, cursor, "COUNT", MEMBERS_A_CALL)
+        found: dict[bytes, bytes] = {}
+        async for listed in hashes.scan(
+            self._valkey, board.keys.of_board(self._shard, "ratings"), MEMBERS_A_CALL
+        ):
             found.update(listed)
-            if int(cursor) == 0:
-                return found
+        return found
 
     async def _held(self, board: Board, address: Address, members: Sequence[bytes]) -> dict[bytes, _Held]:
         header = ReadHeader(_shape(board), board.version)

@@ -18,8 +18,7 @@ from laurels.journal.entry import Recorded, Unreadable, read_entry
 from laurels.journal.store.rows import COPY_SECONDS, Cursor, JournalStore, Stream, StreamId, Unstorable
 from laurels.journal.streams import Journals
 from laurels.logs import get_logger
-from laurels.valkey import functions
-from laurels.valkey.client import stream_entries
+from laurels.valkey import functions, streams
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -33,7 +32,9 @@ if TYPE_CHECKING:
     from laurels.moments import Moment
     from laurels.postgres.engine import Postgres
     from laurels.scores.feeds import Feeds
-    from laurels.valkey.client import Reply, Valkey, Value
+    from laurels.valkey.client import Valkey
+    from laurels.valkey.command import Command
+    from laurels.valkey.streams import StreamEntry
 
     _Entries = list[tuple[StreamId, dict[bytes, bytes]]]
 
@@ -196,12 +197,12 @@ class Drain:
     ) -> dict[Stream, _Reading]:
         """What stands behind each cursor. What stands before it is looked at too: usually nothing."""
         share = max(1, BYTES_TOGETHER // max(1, len(cursors)))
-        commands: list[tuple[Value, ...]] = []
+        commands: list[Command[list[StreamEntry]]] = []
         for stream, cursor in cursors.items():
             count = self._counts.get(stream, ENTRIES_AT_FIRST)
-            commands.append(("XRANGE", stream.key, "-", str(cursor.archived), "COUNT", STRAYS_TOGETHER))
-            commands.append(("XRANGE", stream.key, f"({cursor.archived}", "+", "COUNT", count))
-        answers = list(map(_parsed, await self._valkey.commands(commands)))
+            commands.append(streams.entries(stream.key, "-", str(cursor.archived), count=STRAYS_TOGETHER))
+            commands.append(streams.entries(stream.key, f"({cursor.archived}", count=count))
+        answers = list(map(_parsed, await self._valkey.run_all(commands)))
         readings: dict[Stream, _Reading] = {}
         for (stream, cursor), strays, entries in zip(
             cursors.items(), answers[::2], answers[1::2], strict=True
@@ -281,8 +282,8 @@ class Drain:
         while not is_all:
             after = f"({strays[-1][0]}"
             more = _parsed(
-                await self._valkey.command(
-                    "XRANGE", stream.key, after, str(archived), "COUNT", STRAYS_TOGETHER
+                await self._valkey.run(
+                    streams.entries(stream.key, after, str(archived), count=STRAYS_TOGETHER)
                 )
             )
             new += await self._new_among(connection, stream, more)
@@ -301,8 +302,8 @@ class Drain:
             return []
         ids = [stream_id for stream_id, _ in strays]
         calls = await self.store.calls(connection, stream, ids)
-        words = ("XRANGE", stream.dead_letters, str(ids[0]), str(ids[-1]))
-        dead = {name: fields.get(b"body") for name, fields in _parsed(await self._valkey.command(*words))}
+        letters = await self._valkey.run(streams.entries(stream.dead_letters, str(ids[0]), str(ids[-1])))
+        dead = {name: fields.get(b"body") for name, fields in _parsed(letters)}
         new: list[StreamId] = []
         for stream_id, fields in strays:
             if b"sign" in fields or (stream_id in dead and dead[stream_id] == fields.get(b"body")):
@@ -330,8 +331,8 @@ class Drain:
                     rows += await self.store.append(connection, [(stream, stream_id, recorded)])
                 except Unstorable as error:
                     # As it came, for the dead letters.
-                    words = ("XRANGE", stream.key, str(stream_id), str(stream_id))
-                    for _, fields in _parsed(await self._valkey.command(*words)):
+                    listed = streams.entries(stream.key, str(stream_id), str(stream_id))
+                    for _, fields in await self._valkey.run(listed):
                         reading.broken = stream_id, fields, error.detail
                     reading.reached = stored
                     break
@@ -352,16 +353,14 @@ class Drain:
 
     async def _trim(self, archived: dict[Stream, StreamId]) -> None:
         """Up to what is archived: never an entry that nobody looked at."""
-        await self._valkey.commands(
-            [
-                ("XTRIM", stream.key, "MINID", "=", f"{upto.milliseconds}-{upto.seq + 1}")
-                for stream, upto in archived.items()
-            ]
+        await self._valkey.run_all(
+            streams.trim_before(stream.key, f"{upto.milliseconds}-{upto.seq + 1}")
+            for stream, upto in archived.items()
         )
 
 
-def _parsed(answer: Reply) -> _Entries:
-    return [(StreamId.parse(name), fields) for name, fields in stream_entries(answer)]
+def _parsed(listed: list[StreamEntry]) -> _Entries:
+    return [(StreamId.parse(name), fields) for name, fields in listed]
 
 
 def _decoded(stream: Stream, cursor: Cursor, entries: _Entries) -> _Reading:

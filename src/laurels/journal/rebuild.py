@@ -25,8 +25,7 @@ from laurels.journal.store.rows import Row, StreamId
 from laurels.journal.store.totals import ReplayStore, Tally
 from laurels.logs import get_logger
 from laurels.moments import datetime_of
-from laurels.valkey import functions
-from laurels.valkey.client import stream_entries
+from laurels.valkey import functions, hashes, sorted_sets, streams, strings
 from laurels.valkey.functions import DefinitionChanged, FenceLapsed
 from laurels.valkey.messages import Fence
 from laurels.valkey.names import REBUILD
@@ -45,7 +44,7 @@ if TYPE_CHECKING:
     from laurels.journal.drain import Drain
     from laurels.moments import Moment
     from laurels.postgres.engine import Postgres
-    from laurels.valkey.client import Valkey, Value
+    from laurels.valkey.client import Valkey
 
     Progress = Callable[[int, int], None]
 
@@ -63,7 +62,6 @@ WINDOWS_A_SWITCH: Final = 50
 ATTEMPTS: Final = 5
 # How often the end of the journal is sought before writers have to wait.
 CHASES: Final = 5
-COMMANDS_TOGETHER: Final = 1000
 # Behind every part of an entry.
 LAST_INDEX: Final = 2**31 - 1
 
@@ -254,10 +252,10 @@ class _Work:
     async def _tail(self, shard: _Shard) -> list[tuple[StreamId, list[Row]]]:
         key = self._board.keys.of_board(shard.number, "journal")
         after = f"({shard.position[0]}" if shard.position else "-"
-        answer = await self._valkey.command("XRANGE", key, after, "+", "COUNT", ENTRIES_AT_ONCE)
+        listed = await self._valkey.run(streams.entries(key, after, count=ENTRIES_AT_ONCE))
         return [
             (StreamId.parse(name), self._rows_of(shard.number, StreamId.parse(name), fields))
-            for name, fields in stream_entries(answer)
+            for name, fields in listed
         ]
 
     def _rows_of(self, shard: int, stream_id: StreamId, fields: dict[bytes, bytes]) -> list[Row]:
@@ -384,10 +382,10 @@ class _Work:
     async def _check_counts(self, shard: _Shard, counts: Counter[Address]) -> None:
         """No window is smaller than the one that it replaces, and its parts agree."""
         if self._board.ordering.exact:
-            commands: list[tuple[Value, ...]] = [
-                ("HLEN", shard.replay.keys_of(self._made, address)[1]) for address in counts
-            ]
-            if await self._ask(commands) != list(counts.values()):
+            positions = await self._valkey.run_all(
+                hashes.length(shard.replay.keys_of(self._made, address)[1]) for address in counts
+            )
+            if positions != list(counts.values()):
                 raise LaurelsError(
                     f"{self._board.ref}: what was made does not agree with itself; run it again"
                 )
@@ -428,23 +426,18 @@ class _Work:
             target = shard.replay.written[address]
             name = f"built:{address.token}:{target.pane.zone}"
             markers[self._board.keys.of_board(shard.number, name)] = target.seconds_to_live(now)
-        await self._ask(
-            [("SET", marker, 1, *(("EX", seconds) if seconds else ())) for marker, seconds in markers.items()]
+        await self._valkey.run_all(
+            strings.put(marker, 1, seconds=seconds) for marker, seconds in markers.items()
         )
 
     async def _cardinalities(self, shard: _Shard, board: Board, addresses: list[Address]) -> Counter[Address]:
         keys = [board.window_key(shard.number, address) for address in addresses]
-        return Counter(dict(zip(addresses, await self._ask([("ZCARD", key) for key in keys]), strict=True)))
+        sizes = await self._valkey.run_all(map(sorted_sets.cardinality, keys))
+        return Counter(dict(zip(addresses, sizes, strict=True)))
 
     def _count(self, counts: Counter[Address]) -> None:
         self._windows.update(counts)
         self._entries += counts.total()
-
-    async def _ask(self, commands: list[tuple[Value, ...]]) -> list[int]:
-        answers: list[int] = []
-        for first in range(0, len(commands), COMMANDS_TOGETHER):
-            answers += await self._valkey.commands(commands[first : first + COMMANDS_TOGETHER])
-        return answers
 
 
 def _place_of(row: Row) -> tuple[StreamId, int, int]:

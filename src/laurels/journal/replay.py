@@ -23,7 +23,7 @@ from laurels.scores.payload import Parcel, lay_out
 from laurels.scores.rolling import fold_days
 from laurels.scores.submission import EVERYBODY, MADE_ID, Checked, Submission, cuts_of
 from laurels.scores.submit import cuts_a_call
-from laurels.valkey import functions
+from laurels.valkey import functions, hashes, keyspace, sets
 from laurels.valkey.chunked_delete import Discards
 from laurels.valkey.messages import MetadataHeader, PlaceHeader, RemoveHeader
 
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
     from laurels.journal.store.rows import Row
     from laurels.moments import Moment
     from laurels.valkey.client import Valkey, Value
+    from laurels.valkey.command import Command
     from laurels.valkey.messages import Shape
 
 # What is being rebuilt goes by itself when nobody prolongs its life: seconds, and how often that is done.
 LIFE_SECONDS: Final = 3600
 PROLONG_SECONDS: Final = 600.0
-COMMANDS_TOGETHER: Final = 1000
 # How long ids and calls can be of use to the board in use, and what it keeps them for: seconds.
 IDS_KEPT: Final = 2 * DAY
 CALLS_KEPT: Final = 1200 * SECOND
@@ -101,7 +101,7 @@ class Replay:
     async def begin(self) -> None:
         key = self._key("board")
         await functions.adopt(self._valkey, (key,), self._made.version)
-        await self._valkey.command("EXPIRE", key, LIFE_SECONDS)
+        await self._valkey.run(keyspace.expire(key, LIFE_SECONDS))
 
     async def apply(self, rows: Iterable[Row]) -> None:
         for row in rows:
@@ -208,9 +208,8 @@ class Replay:
 
     async def _rate(self, together: _Together) -> None:
         if together.states:
-            flat = [part for state in together.states.items() for part in state]
             key = self._key("ratings")
-            await self._valkey.commands([("HSET", key, *flat), ("EXPIRE", key, LIFE_SECONDS)])
+            await self._valkey.run_all([hashes.put(key, together.states), keyspace.expire(key, LIFE_SECONDS)])
 
     def _has_run(self, row: Row) -> bool:
         """Whether its id was made by a call before it that was remembered then."""
@@ -246,13 +245,13 @@ class Replay:
             return
         keys = self._live.keys
         named = {"ids": ids, "calls": calls if now >= self._now - CALLS_KEPT else ()}
-        states = await self._valkey.command("HMGET", keys.of_board(self._shard, "board"), *named)
-        commands: list[tuple[Value, ...]] = []
+        states = await self._valkey.run(hashes.get_many(keys.of_board(self._shard, "board"), named))
+        commands: list[Command[int]] = []
         for (name, values), state in zip(named.items(), states, strict=True):
             if values:
                 key = keys.generations(self._shard, name)[int(state.split()[0]) if state else 0]
-                commands += [("SADD", key, *values), ("EXPIRE", key, MEMORY_SECONDS, "NX")]
-        await self._valkey.commands(commands)
+                commands += [sets.add(key, values), keyspace.expire(key, MEMORY_SECONDS, if_persistent=True)]
+        await self._valkey.run_all(commands)
 
     async def _remove(self, row: Row) -> None:
         """Out of every window; one that was erased only stays where it lost its name."""
@@ -381,9 +380,7 @@ class Replay:
         self._prolonged = asyncio.get_running_loop().time()
         keys = [key for address in self.written for key in self.keys_of(self._made, address)]
         keys += self._of_board()
-        for first in range(0, len(keys), COMMANDS_TOGETHER):
-            some = keys[first : first + COMMANDS_TOGETHER]
-            await self._valkey.commands([("EXPIRE", key, LIFE_SECONDS) for key in some])
+        await self._valkey.run_all(keyspace.expire(key, LIFE_SECONDS) for key in keys)
 
     def _parts(self, address: Address) -> tuple[str, ...]:
         return self._made.keys.parts(self._made.window_key(self._shard, address), metadata=True)

@@ -12,16 +12,18 @@ from laurels.boards.keys import BoardRef, KeySpace
 from laurels.errors import InvalidInput, Unavailable
 from laurels.journal.store.rows import START, Stream, StreamId
 from laurels.moments import SECOND
-from laurels.valkey.client import stream_entries
+from laurels.valkey.keyspace import memory_usage
+from laurels.valkey.streams import entries, length, newest_entries
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from laurels.boards.definition import StoredBoard
     from laurels.boards.store import BoardStore
-    from laurels.valkey.client import Valkey, Value
+    from laurels.valkey.client import Valkey
+    from laurels.valkey.streams import StreamEntry
 
-# Definitions that are read at once, and commands that go out together.
+# Definitions that are read at once.
 TOGETHER: Final = 1000
 RECENT_SECONDS: Final = 5.0
 # What the archive may lag behind before somebody should look.
@@ -101,22 +103,18 @@ class Journals:
 
     async def lengths(self, streams: Collection[Stream]) -> dict[Stream, int]:
         """How many entries each has."""
-        answers = await self._ask([("XLEN", stream.key) for stream in streams])
+        answers = await self._valkey.run_all(length(stream.key) for stream in streams)
         return dict(zip(streams, answers, strict=True))
 
     async def oldest(self, streams: Collection[Stream]) -> dict[Stream, StreamId]:
         """The first entry of each that has any."""
-        return await self._edge(streams, ("XRANGE", "-", "+"))
+        listed = await self._valkey.run_all(entries(stream.key, count=1) for stream in streams)
+        return _firsts(streams, listed)
 
     async def newest(self, streams: Collection[Stream]) -> dict[Stream, StreamId]:
         """The last entry of each that has any."""
-        return await self._edge(streams, ("XREVRANGE", "+", "-"))
-
-    async def _edge(self, streams: Collection[Stream], words: tuple[str, str, str]) -> dict[Stream, StreamId]:
-        command, begin, end = words
-        answers = await self._ask([(command, stream.key, begin, end, "COUNT", 1) for stream in streams])
-        found = zip(streams, map(stream_entries, answers), strict=True)
-        return {stream: StreamId.parse(entries[0][0]) for stream, entries in found if entries}
+        listed = await self._valkey.run_all(newest_entries(stream.key, 1) for stream in streams)
+        return _firsts(streams, listed)
 
     async def recent_backlog(self) -> Backlog:
         """The backlog as it was a moment ago: for those who are asked often."""
@@ -132,16 +130,15 @@ class Journals:
         streams = [stream for _, known in await self.by_board() for stream in known]
         waiting = {stream: count for stream, count in (await self.lengths(streams)).items() if count}
         oldest = (await self.oldest(list(waiting))).values()
-        sizes = await self._ask([("MEMORY", "USAGE", stream.key) for stream in waiting])
-        dead = await self._ask([("XLEN", stream.dead_letters) for stream in streams])
+        sizes = await self._valkey.run_all(memory_usage(stream.key) for stream in waiting)
+        dead = await self._valkey.run_all(length(stream.dead_letters) for stream in streams)
         first = min(oldest, default=START).milliseconds * 1000 or None
         age = 0.0 if first is None else max(0, await self._valkey.now() - first) / SECOND
-        backlog = Backlog(sum(waiting.values()), sum(size or 0 for size in sizes), first, age, sum(dead))
+        backlog = Backlog(sum(waiting.values()), sum(sizes), first, age, sum(dead))
         metrics.note_backlog(backlog.calls, backlog.bytes, backlog.age_seconds)
         return backlog
 
-    async def _ask(self, commands: list[tuple[Value, ...]]) -> list[int]:
-        answers: list[int] = []
-        for first in range(0, len(commands), TOGETHER):
-            answers += await self._valkey.commands(commands[first : first + TOGETHER])
-        return answers
+
+def _firsts(streams: Collection[Stream], listed: list[list[StreamEntry]]) -> dict[Stream, StreamId]:
+    found = zip(streams, listed, strict=True)
+    return {stream: StreamId.parse(entries[0][0]) for stream, entries in found if entries}

@@ -24,7 +24,7 @@ from laurels.moments import datetime_of
 from laurels.scores.payload import fed_call
 from laurels.scores.send import Call, Courier
 from laurels.scores.submission import Submission, check
-from laurels.valkey import functions
+from laurels.valkey import functions, sets
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -108,11 +108,11 @@ class Feeds:
             except NotFound:
                 continue
             names = [fed_call(each.call, shard) for each in calls]
-            await self._valkey.commands([("SREM", key, *names) for key in _fed_keys(board)])
+            await self._valkey.run_all(sets.remove(key, names) for key in _fed_keys(board))
 
     async def _missing(self, board: Board, shard: int, calls: list[Recorded]) -> list[Recorded]:
         names = [fed_call(each.call, shard) for each in calls]
-        known = await self._valkey.commands([("SMISMEMBER", key, *names) for key in _fed_keys(board)])
+        known = await self._valkey.run_all(sets.are_members(key, names) for key in _fed_keys(board))
         shard_of = board.keys.shard_of
         return [
             each

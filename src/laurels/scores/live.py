@@ -25,6 +25,7 @@ from laurels.moments import SECOND, moment_of
 from laurels.scores.queries import Stretch, Where
 from laurels.scores.submission import check_member
 from laurels.scores.view_diff import Seen, change, is_of_one_moment, is_same_window
+from laurels.valkey import streams
 
 if TYPE_CHECKING:
     from laurels.boards.board import Board
@@ -216,13 +217,13 @@ class Pulse:
         last = ""
         while True:
             try:
-                newest = await valkey.newest(journal)
+                newest = await streams.last_id(valkey, journal)
                 if newest != last:
                     last = newest
                     self._beat()
                     await asyncio.sleep(LIVE_SECONDS)
                     continue
-                await valkey.wait_for_entry(journal, last, CHECK_SECONDS)
+                await streams.wait_for_entry(valkey, journal, last, CHECK_SECONDS)
             except Exception as error:
                 if not isinstance(error, Unavailable):
                     log.exception("not listening", board=str(self.ref))

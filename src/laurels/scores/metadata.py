@@ -17,7 +17,7 @@ from laurels.boards.retention import WINDOWS_A_CALL, target_at
 from laurels.errors import InvalidInput, NotFound, OutcomeUnknown
 from laurels.journal.entry import metadata_entry
 from laurels.scores.submission import MetadataSet, check_id, check_member, check_metadata
-from laurels.valkey import functions
+from laurels.valkey import functions, hashes, sorted_sets
 from laurels.valkey.functions import DefinitionChanged
 from laurels.valkey.messages import MetadataHeader
 
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from laurels.boards.retention import Retention
     from laurels.clock import Clock
     from laurels.moments import Moment
-    from laurels.valkey.client import Valkey, Value
+    from laurels.valkey.client import Valkey
+    from laurels.valkey.command import Command
     from laurels.valkey.messages import Durability
 
 # Windows that are asked for a member in one round trip.
-COMMANDS_TOGETHER: Final = 1000
 WHY: Final = "are made of several submissions, so they carry no metadata"
 
 
@@ -159,18 +159,16 @@ class Metadata:
 
     async def _held(self, board: Board, shard: int, targets: list[Target], member: bytes) -> list[Target]:
         """Those in which the member has an entry."""
-        commands: list[tuple[Value, ...]] = []
+        commands: list[Command[Sequence[object]]] = []
         for target in targets:
             entries, *beside = board.keys.parts(board.window_key(shard, target.address), metadata=False)
             commands.append(
-                ("HMGET", beside[0], member) if board.ordering.exact else ("ZMSCORE", entries, member)
+                hashes.get_many(beside[0], [member])
+                if board.ordering.exact
+                else sorted_sets.scores(entries, [member])
             )
-        held: list[Target] = []
-        for first in range(0, len(commands), COMMANDS_TOGETHER):
-            answers = await self._valkey.commands(commands[first : first + COMMANDS_TOGETHER])
-            some = targets[first : first + COMMANDS_TOGETHER]
-            held += [target for target, (entry,) in zip(some, answers, strict=True) if entry is not None]
-        return held
+        found = await self._valkey.run_all(commands)
+        return [target for target, (entry,) in zip(targets, found, strict=True) if entry is not None]
 
 
 class _Chosen:

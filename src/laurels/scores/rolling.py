@@ -20,7 +20,7 @@ from laurels.boards.board import Address, Target
 from laurels.boards.keys import WHOLE, Cut, parse_cut
 from laurels.errors import NotFound
 from laurels.logs import get_logger
-from laurels.valkey import functions
+from laurels.valkey import functions, keyspace, sets, strings
 from laurels.valkey.messages import FoldHeader
 
 if TYPE_CHECKING:
@@ -113,14 +113,14 @@ class Rolling:
     async def _complete_all(self, board: Board, pane: Pane, slot: Slot) -> None:
         for shard in range(board.keys.shards):
             marker = board.keys.of_board(shard, f"built:{_token(pane, slot)}:{pane.zone}")
-            if not await self._valkey.command("EXISTS", marker):
+            if not await self._valkey.run(keyspace.exists(marker)):
                 self._check_days(board, pane, slot)
                 for cut in await self._cuts(board, shard, pane, slot):
                     await self._complete_one(board, shard, pane, slot, cut)
                 seconds = Target(Address(pane.label, slot.text, WHOLE), slot, pane).seconds_to_live(
                     self._clock()
                 )
-                await self._valkey.command("SET", marker, 1, *(("EX", seconds) if seconds else ()))
+                await self._valkey.run(strings.put(marker, 1, seconds=seconds))
         self._complete.add(_work(board, pane, slot))
 
     def _check_days(self, board: Board, pane: Pane, slot: Slot) -> None:
@@ -136,12 +136,10 @@ class Rolling:
 
     async def _cuts(self, board: Board, shard: int, pane: Pane, slot: Slot) -> list[Cut]:
         """The whole and the groups that any of the slot's days has, as far as the slot is in their zone."""
-        names: set[bytes] = set()
+        names: set[str] = set()
         for day in board.fold_addresses(pane, slot, WHOLE):
-            names |= set(
-                await self._valkey.command("SMEMBERS", board.keys.of_board(shard, f"cuts:{day.token}"))
-            )
-        cuts = [WHOLE, *(parse_cut(name.decode(), board.definition) for name in sorted(names))]
+            names |= await self._valkey.run(sets.members(board.keys.of_board(shard, f"cuts:{day.token}")))
+        cuts = [WHOLE, *(parse_cut(name, board.definition) for name in sorted(names))]
         return [cut for cut in cuts if board.zone_of(cut) == pane.zone]
 
     async def _complete_one(self, board: Board, shard: int, pane: Pane, slot: Slot, cut: Cut) -> None:

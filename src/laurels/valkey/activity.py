@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from laurels.valkey.client import stream_entries
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from laurels.valkey.client import Reply, Valkey, Value
+    from laurels.valkey.client import Reply, Valkey
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -93,49 +91,10 @@ async def backlog(valkey: Valkey, stream: str, group: str) -> Backlog:
     return Backlog(int(applied), int(waiting), oldest.decode())
 
 
-async def number(valkey: Valkey, stream: str, most: int, entries: Sequence[tuple[int, Sequence[str]]]) -> int:
-    """The number of the stream's last entry then."""
-    return int(await valkey.write("laurels_number", (stream,), (most, _encode(entries)), valkey.durability))
-
-
 async def attend(valkey: Valkey, workers: str, worker: str, milliseconds: int) -> list[str]:
     """Every worker heard of within that time, in order."""
     answer = await valkey.write("laurels_attend", (workers,), (worker, milliseconds))
     return sorted(name.decode() for name in answer)
-
-
-async def entries(
-    valkey: Valkey, stream: str, after: str, count: int
-) -> list[tuple[bytes, dict[bytes, bytes]]]:
-    """Ids and fields of the next entries."""
-    command = ("XRANGE", stream, f"({after}", "+", "COUNT", count)
-    (answer,) = await valkey.commands([command])
-    return stream_entries(answer)
-
-
-async def marks(valkey: Valkey, changed: str, limit: int) -> list[tuple[str, int]]:
-    """The oldest marks, and their numbers."""
-    (answer,) = await valkey.commands([("ZRANGE", changed, 0, limit - 1, "WITHSCORES")])
-    if answer and isinstance(answer[0], list | tuple):
-        return [(mark.decode(), int(float(number))) for mark, number in answer]
-    return [
-        (mark.decode(), int(float(number))) for mark, number in zip(answer[::2], answer[1::2], strict=True)
-    ]
-
-
-async def hashes(valkey: Valkey, keys: Sequence[str]) -> list[dict[str, str]]:
-    """What each of these hashes holds; nothing where there is none."""
-    answers = await valkey.commands([("HGETALL", key) for key in keys])
-    return [_texts(answer) for answer in answers]
-
-
-async def union_sizes(valkey: Valkey, pairs: Sequence[tuple[str, str]]) -> list[int]:
-    """How many members two sets have together, for each pair of one slot."""
-    commands: list[tuple[Value, ...]] = []
-    for one, other in pairs:
-        commands += [("SCARD", one), ("SCARD", other), ("SINTERCARD", 2, one, other)]
-    answers = await valkey.commands(commands)
-    return [answers[i] + answers[i + 1] - answers[i + 2] for i in range(0, len(answers), 3)]
 
 
 async def _call_all(valkey: Valkey, function: str, calls: Sequence[Call]) -> list[Reply]:
@@ -151,8 +110,3 @@ async def _call_all(valkey: Valkey, function: str, calls: Sequence[Call]) -> lis
 
 async def _write(valkey: Valkey, function: str, call: Call) -> Reply:
     return await valkey.write(function, call.keys, (_encode(call.message),), valkey.durability)
-
-
-def _texts(answer: dict[bytes, bytes] | list[bytes]) -> dict[str, str]:
-    pairs = answer.items() if isinstance(answer, dict) else zip(answer[::2], answer[1::2], strict=True)
-    return {name.decode(): value.decode() for name, value in pairs}

@@ -13,7 +13,7 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING, Final
 
-from laurels.valkey import functions
+from laurels.valkey import functions, sets
 from laurels.valkey.messages import Guard
 from laurels.valkey.names import DISCARDED
 
@@ -50,10 +50,10 @@ class Discards:
 
     async def empty(self) -> int:
         """Empties what was set aside; how many keys that were."""
-        names = [name.decode() for name in await self._valkey.command("SMEMBERS", REGISTRY)]
+        names = await self._valkey.run(sets.members(REGISTRY))
         for name in names:
             cursor = "0"
             while cursor:
                 cursor = await functions.empty(self._valkey, name, cursor, ENTRIES_A_CALL)
-            await self._valkey.command("SREM", REGISTRY, name)
+            await self._valkey.run(sets.remove(REGISTRY, [name]))
         return len(names)

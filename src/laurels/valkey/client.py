@@ -6,7 +6,8 @@ import asyncio
 import re
 from contextlib import nullcontext, suppress
 from importlib import resources
-from typing import TYPE_CHECKING, Any, cast
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import redis.asyncio as redis
 from redis import exceptions
@@ -16,6 +17,7 @@ from redis.backoff import NoBackoff
 
 from laurels.errors import OutcomeUnknown, StartupError
 from laurels.valkey.cluster import SILENT_SECONDS, Cluster, key_of
+from laurels.valkey.command import pairs
 from laurels.valkey.connections import (
     UNANSWERED,
     WAIT_SECONDS,
@@ -28,14 +30,17 @@ from laurels.valkey.connections import (
 from laurels.valkey.refusals import log_wrong_type, taken_key, translated
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Sequence
+    from collections.abc import AsyncGenerator, Iterable, Sequence
 
     from laurels.valkey.cluster import Node
+    from laurels.valkey.command import Command
     from laurels.valkey.messages import Durability
 
 Value = str | bytes | int | float
 Reply = Any  # what Valkey answers: nested lists of bytes and integers, given a shape by `functions`
 
+
+Result = TypeVar("Result")
 
 LIBRARY = "laurels"
 # In this order: a file uses what stands in those before it.
@@ -51,6 +56,8 @@ ANSWER_SECONDS = 30
 CONNECTIONS = 100
 # Reads that block wait for something else: each for its board.
 MOST_BLOCKING = 5_000
+# Commands that go out in one round trip.
+COMMANDS_TOGETHER = 1000
 # Keys that one command looks at when all are looked through: some 0.2 ms.
 SCANNED_AT_ONCE = 1000
 # How long a channel may be silent before we ask whether it is still there, and then wait for the answer.
@@ -78,16 +85,6 @@ def library_code() -> str:
     """The function library as it is loaded. It says `redis.call`: only Valkey has `server.call` as well."""
     folder = resources.files("laurels.valkey") / "lua"
     return f"#!lua name={LIBRARY}\n" + "\n".join((folder / name).read_text() for name in _FILES)
-
-
-def _fields(answer: dict[bytes, bytes] | list[bytes]) -> dict[bytes, bytes]:
-    """A map as RESP3 sends it, or the flat list that RESP2 makes of it."""
-    return answer if isinstance(answer, dict) else dict(zip(answer[::2], answer[1::2], strict=True))
-
-
-def stream_entries(answer: Reply) -> list[tuple[bytes, dict[bytes, bytes]]]:
-    """What XRANGE answered: ids and fields, whichever way the client read them."""
-    return [(name, _fields(fields)) for name, fields in answer or ()]
 
 
 def _lacks_function(reply: Reply) -> bool:
@@ -140,6 +137,20 @@ class Valkey:
 
     async def close(self) -> None:
         await (self._cluster.close() if self._cluster else self._client.aclose())
+
+    async def run(self, command: Command[Result]) -> Result:
+        return command.parse(await self.command(*command.words))
+
+    async def run_all(self, commands: Iterable[Command[Result]]) -> list[Result]:
+        """The results, in order; a thousand commands go out together. Raises what the first that fails of
+        these raises, after all of them were done.
+        """
+        results: list[Result] = []
+        coming = iter(commands)
+        while together := list(islice(coming, COMMANDS_TOGETHER)):
+            replies = await self.commands([command.words for command in together])
+            results += [command.parse(reply) for command, reply in zip(together, replies, strict=True)]
+        return results
 
     async def command(self, *words: Value, wait: float = 0) -> Reply:
         """A command that reads, or whose repetition changes nothing. `wait`: for how many seconds it may
@@ -312,7 +323,7 @@ class Valkey:
 
     async def _loaded_code(self, node: Any) -> str | None:  # noqa: ANN401  # a client of one node
         for library in await self._ask(node, "FUNCTION", "LIST", "LIBRARYNAME", LIBRARY, "WITHCODE"):
-            return _fields(library)[b"library_code"].decode()
+            return dict(pairs(library))[b"library_code"].decode()
         return None
 
     async def _ask(self, node: Any, *words: Value) -> Reply:  # noqa: ANN401  # as above
@@ -380,21 +391,14 @@ class Valkey:
         """The same server by connections of its own: for reads that block, and would keep others waiting."""
         return Valkey(self._url, connections=MOST_BLOCKING)
 
-    async def scan_hash(self, key: str, cursor: bytes, count: int) -> tuple[bytes, list[tuple[bytes, bytes]]]:
-        """The next cursor, `0` at the end; and some fields with their values."""
-        following, listed = await self.command("HSCAN", key, cursor, "COUNT", count)
-        return str(int(following)).encode(), list(_fields(listed).items())
-
-    async def scores(self, key: str, count: int) -> AsyncGenerator[list[tuple[bytes, float]]]:
-        """Members and scores of any sorted set, some at a time, in no order; one may come twice."""
-        cursor = b"0"
+    async def scan(self, command: str, key: str, count: int) -> AsyncGenerator[Reply]:
+        """What HSCAN, SSCAN or ZSCAN lists of one key, some entries at a time."""
+        cursor: Value = 0
         while True:
-            following, listed = await self.command("ZSCAN", key, cursor, "COUNT", count)
-            if listed and not isinstance(listed[0], tuple | list):
-                listed = list(zip(listed[::2], listed[1::2], strict=True))
-            yield [(member, float(score)) for member, score in listed]
-            cursor = str(int(following)).encode()
-            if cursor == b"0":
+            following, listed = await self.command(command, key, cursor, "COUNT", count)
+            yield listed
+            cursor = int(following)
+            if cursor == 0:
                 return
 
     async def keys_like(self, pattern: str) -> AsyncGenerator[list[str]]:
@@ -410,38 +414,6 @@ class Valkey:
                 cursor = str(int(following)).encode()
                 if cursor == b"0":
                     break
-
-    async def added(self, streams: Sequence[str]) -> list[int]:
-        """How many entries each stream ever had, also when they were trimmed; 0 where there is none."""
-        while True:
-            are_there = await self.commands([("EXISTS", stream) for stream in streams])
-            there = [stream for stream, is_there in zip(streams, are_there, strict=True) if is_there]
-            try:
-                told = await self.commands([("XINFO", "STREAM", stream) for stream in there])
-            except exceptions.ResponseError as error:
-                if "no such key" not in str(error):
-                    raise
-                continue  # one was dropped meanwhile
-            counts = {
-                stream: int(_fields(each)[b"entries-added"]) for stream, each in zip(there, told, strict=True)
-            }
-            return [counts.get(stream, 0) for stream in streams]
-
-    async def newest(self, stream: str) -> str:
-        """The id of the last entry that the stream ever had, also when it was trimmed; none had `0-0`."""
-        try:
-            told = await self.command("XINFO", "STREAM", stream)
-        except exceptions.ResponseError as error:
-            if "no such key" not in str(error):
-                raise
-            return "0-0"
-        return _fields(told)[b"last-generated-id"].decode()
-
-    async def wait_for_entry(self, stream: str, after: str, seconds: float) -> None:
-        """Returns once the stream has an entry after this one, or when the time is over."""
-        milliseconds = max(1, int(seconds * 1000))
-        words = ("XREAD", "COUNT", 1, "BLOCK", milliseconds, "STREAMS", stream, after)
-        await self.command(*words, wait=seconds)
 
     async def now(self) -> int:
         """Its clock, in microseconds since 1970; of the first primary on a cluster."""

@@ -1,34 +1,121 @@
-"""Streams whose entries have ids of their own, so that sending them again adds nothing."""
+"""Commands on streams."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from laurels.valkey import activity
+import msgspec
+from redis import exceptions
+
+from laurels.valkey import keyspace
+from laurels.valkey.command import Command, pairs
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from laurels.valkey.client import Valkey, Value
+    from laurels.valkey.client import Reply, Valkey, Value
+
+    StreamEntry = tuple[bytes, dict[bytes, bytes]]
+    """The id of an entry, and its fields."""
+
+_encode = msgspec.msgpack.Encoder().encode
 
 
-async def append_numbered(
-    valkey: Valkey, stream: str, entries: Sequence[tuple[int, dict[str, Value]]], most: int
-) -> int:
-    """Adds entries in the order of their numbers, as durably as the deployment writes; the number of the
-    stream's last entry.
+def stream_entries(reply: Reply) -> list[StreamEntry]:
+    return [(name, dict(pairs(fields))) for name, fields in reply or ()]
 
-    One whose number the stream is past is there already: every sender sends all, in order. About `most`
-    entries are kept.
-    """
-    flat = [(number, [_word(word) for pair in fields.items() for word in pair]) for number, fields in entries]
-    return await activity.number(valkey, stream, most, flat)
+
+def add(stream: str, fields: Mapping[str, Value]) -> Command[str]:
+    """The id of the entry, which Valkey makes."""
+    return Command(("XADD", stream, "*", *(word for pair in fields.items() for word in pair)), bytes.decode)
+
+
+def entries(
+    stream: str, first: str = "-", last: str = "+", *, count: int | None = None
+) -> Command[list[StreamEntry]]:
+    """From one id to another, both included unless they begin with `(`."""
+    return Command(("XRANGE", stream, first, last, *_at_most(count)), stream_entries)
+
+
+def newest_entries(stream: str, count: int) -> Command[list[StreamEntry]]:
+    """The newest first."""
+    return Command(("XREVRANGE", stream, "+", "-", *_at_most(count)), stream_entries)
+
+
+def length(stream: str) -> Command[int]:
+    return Command(("XLEN", stream), int)
+
+
+def delete(stream: str, entry: str | bytes) -> Command[bool]:
+    """Whether there was such an entry."""
+    return Command(("XDEL", stream, entry), bool)
+
+
+def trim_before(stream: str, entry: str) -> Command[int]:
+    """How many entries before this id were removed."""
+    return Command(("XTRIM", stream, "MINID", "=", entry), int)
+
+
+async def entries_added(valkey: Valkey, streams: Sequence[str]) -> list[int]:
+    """How many entries each stream ever had, trimmed ones included; 0 where there is none."""
+    while True:
+        exist = await valkey.run_all(map(keyspace.exists, streams))
+        existing = [stream for stream, exists in zip(streams, exist, strict=True) if exists]
+        try:
+            described = await valkey.run_all(map(_description, existing))
+        except exceptions.ResponseError as error:
+            if "no such key" not in str(error):
+                raise
+            continue  # one was dropped in between
+        added = {
+            stream: int(each[b"entries-added"]) for stream, each in zip(existing, described, strict=True)
+        }
+        return [added.get(stream, 0) for stream in streams]
+
+
+async def last_id(valkey: Valkey, stream: str) -> str:
+    """The id of the last entry that the stream ever had, trimmed or not; `0-0` where there was none."""
+    try:
+        described = await valkey.run(_description(stream))
+    except exceptions.ResponseError as error:
+        if "no such key" not in str(error):
+            raise
+        return "0-0"
+    return described[b"last-generated-id"].decode()
 
 
 async def last_number(valkey: Valkey, stream: str) -> int:
-    """0 for a stream that never had an entry."""
-    return int((await valkey.newest(stream)).partition("-")[0])
+    """The number of the last entry that `append_numbered` added; 0 where there was none."""
+    return int((await last_id(valkey, stream)).partition("-")[0])
 
 
-def _word(value: Value) -> str:
+async def append_numbered(
+    valkey: Valkey, stream: str, entries: Sequence[tuple[int, Mapping[str, Value]]], most: int
+) -> int:
+    """Adds entries under their numbers, as durably as the deployment writes; the stream's last number then.
+
+    Entries whose number the stream has passed are skipped: senders repeat them all, in order, and add none
+    twice. About `most` entries are kept.
+    """
+    numbered = [
+        (number, [_text(word) for pair in fields.items() for word in pair]) for number, fields in entries
+    ]
+    return int(await valkey.write("laurels_number", (stream,), (most, _encode(numbered)), valkey.durability))
+
+
+async def wait_for_entry(valkey: Valkey, stream: str, after: str, seconds: float) -> None:
+    """Returns once the stream has an entry after this id, or when the time is over."""
+    milliseconds = max(1, int(seconds * 1000))
+    await valkey.command("XREAD", "COUNT", 1, "BLOCK", milliseconds, "STREAMS", stream, after, wait=seconds)
+
+
+def _at_most(count: int | None) -> tuple[Value, ...]:
+    return () if count is None else ("COUNT", count)
+
+
+def _description(stream: str) -> Command[dict[bytes, bytes]]:
+    return Command(("XINFO", "STREAM", stream), lambda reply: dict(pairs(reply)))
+
+
+def _text(value: Value) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)

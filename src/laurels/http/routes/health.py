@@ -18,6 +18,7 @@ from laurels.http.openapi import own_name, problem_answers
 from laurels.http.problems import NotReady
 from laurels.logs import get_logger
 from laurels.postgres.migrate import current_revision, expected_revision
+from laurels.valkey import server
 
 if TYPE_CHECKING:
     from laurels.access.limits import Limiter
@@ -70,7 +71,7 @@ async def read_readiness(request: Request) -> Readiness:
     laurels: Laurels = request.app.state.laurels
 
     async def has_valkey() -> bool:
-        await laurels.valkey.command("PING")
+        await laurels.valkey.run(server.ping())
         return True
 
     async def has_functions() -> bool:

@@ -1,0 +1,41 @@
+"""Commands on keys of any type."""
+
+from __future__ import annotations
+
+from laurels.valkey.command import Command
+
+
+def exists(key: str) -> Command[bool]:
+    return Command(("EXISTS", key), bool)
+
+
+def kind(key: str) -> Command[str]:
+    """`none` where there is no such key."""
+    return Command(("TYPE", key), bytes.decode)
+
+
+def expire(key: str, seconds: int, *, if_persistent: bool = False) -> Command[bool]:
+    """`if_persistent`: only where the key has no expiry yet."""
+    return Command(("EXPIRE", key, seconds, *(("NX",) if if_persistent else ())), bool)
+
+
+def persist(key: str) -> Command[bool]:
+    return Command(("PERSIST", key), bool)
+
+
+def time_to_live(key: str) -> Command[int]:
+    """In seconds; below 0 where there is no such key, or it does not expire."""
+    return Command(("TTL", key), int)
+
+
+def memory_usage(key: str) -> Command[int]:
+    """In bytes."""
+    return Command(("MEMORY", "USAGE", key), lambda size: size or 0)
+
+
+def delete(key: str) -> Command[bool]:
+    return Command(("DEL", key), bool)
+
+
+def unlink(*keys: str) -> Command[int]:
+    return Command(("UNLINK", *keys), int)
