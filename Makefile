@@ -101,7 +101,7 @@ types: $(VENV)/.run $(NODE) ## write the types of the web's client anew, from th
 .PHONY: million
 million: $(VENV)/.test $(NODE) ## look at a board of a million members in the browser, and measure that the page never stalls
 	@$(BIN)/python web/build_pages.py
-	MANY_MEMBERS=1000000 $(BIN)/python -m pytest -s tests/web/test_web_boards_many.py $(ARGS)
+	MANY_MEMBERS=1000000 $(BIN)/python -m pytest --timeout 0 -s tests/web/test_web_boards_many.py $(ARGS)
 
 .PHONY: pictures
 pictures: $(VENV)/.test $(NODE) ## take the README's pictures of the pages anew
@@ -111,25 +111,25 @@ pictures: $(VENV)/.test $(NODE) ## take the README's pictures of the pages anew
 
 .PHONY: soak
 soak: $(VENV)/.test ## compare a million random operations with a plain sort; takes a day
-	ORACLE_OPERATIONS=$(ORACLE_OPERATIONS) $(BIN)/python -m pytest tests/scores/test_oracle.py $(ARGS)
+	ORACLE_OPERATIONS=$(ORACLE_OPERATIONS) $(BIN)/python -m pytest --timeout 0 tests/scores/test_oracle.py $(ARGS)
 
 .PHONY: campus
 campus: $(VENV)/.test ## count a million simulated events while workers are killed, beside a plain fold; takes minutes
-	CAMPUS_EVENTS=$(EVENTS) CAMPUS_SEED=$(CAMPUS_SEED) $(BIN)/python -m pytest tests/activity/test_accrual_kills.py $(ARGS)
+	CAMPUS_EVENTS=$(EVENTS) CAMPUS_SEED=$(CAMPUS_SEED) $(BIN)/python -m pytest --timeout 0 tests/activity/test_accrual_kills.py $(ARGS)
 
 .PHONY: crash
 crash: $(VENV)/.test ## kill Laurels fifty times while it writes, and look for what is lost
-	CRASH_ROUNDS=$(CRASH_ROUNDS) $(BIN)/python -m pytest tests/embedded/test_embedded_deaths.py $(ARGS)
+	CRASH_ROUNDS=$(CRASH_ROUNDS) $(BIN)/python -m pytest --timeout 0 tests/embedded/test_embedded_deaths.py $(ARGS)
 
 .PHONY: faults
 faults: $(VENV)/.test ## kill, freeze, fill and starve the stores under load, and look for what is lost; takes half an hour
 	KILLS=$(KILLS) KILL_SEED=$(KILL_SEED) OUTAGE_SECONDS=$(OUTAGE_SECONDS) \
 		FAILOVERS=$(FAILOVERS) SLOT_MOVES=$(SLOT_MOVES) FAILOVER_SEED=$(FAILOVER_SEED) TROUBLE_ROUNDS=$(TROUBLE_ROUNDS) \
-		$(BIN)/python -m pytest -s tests/faults $(ARGS)
+		$(BIN)/python -m pytest --timeout 0 -s tests/faults $(ARGS)
 
 .PHONY: fuzz
 fuzz: $(VENV)/.test ## send what Schemathesis makes of the OpenAPI document, by a seed of its own; takes an hour
-	FUZZ_EXAMPLES=$(FUZZ_EXAMPLES) FUZZ_SEED=$(FUZZ_SEED) $(BIN)/python -m pytest -s tests/http/test_http_fuzz.py $(ARGS)
+	FUZZ_EXAMPLES=$(FUZZ_EXAMPLES) FUZZ_SEED=$(FUZZ_SEED) $(BIN)/python -m pytest --timeout 0 -s tests/http/test_http_fuzz.py $(ARGS)
 
 .PHONY: constraints
 constraints: ## choose the newest versions again, and write constraints.txt (needs uv)
