@@ -55,14 +55,14 @@ def cluster_url() -> Generator[str]:
 
 @pytest.fixture(scope="session")
 def own_valkey_url() -> Generator[str]:
-    """A Valkey that a test may empty, break and refill without harm to the others."""
+    """A Valkey on a socket of its own, with nothing in it: a test may break, empty and refill it."""
     with running_valkey() as server:
         yield server.url
 
 
 @pytest.fixture(scope="session")
 def own_cluster_url() -> Generator[str]:
-    """The same as a cluster of three primaries."""
+    """The same as a cluster."""
     with running_cluster(primaries=3) as url:
         yield url
 

@@ -7,7 +7,6 @@ import shutil
 import socket
 import subprocess
 import tempfile
-import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import redis
 from supported_servers import valkey_server
+from waiting import until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Generator
 
 Client = Any  # redis-py types its client only in part
 SLOTS = 16_384
@@ -87,17 +87,17 @@ def cluster_servers(primaries: int, replicas: int = 0, **options: str) -> Genera
         server.start()
     try:
         for server in servers:
-            wait_until(server.client.ping)
+            until(server.client.ping)
         for number, server in enumerate(servers):
             if number < primaries:
                 first, last = SLOTS * number // primaries, SLOTS * (number + 1) // primaries - 1
                 server.client.execute_command("CLUSTER", "ADDSLOTSRANGE", first, last)
             server.client.execute_command("CLUSTER", "MEET", "127.0.0.1", ports[0])
         for server in servers:
-            wait_until(lambda server=server: _is_whole(server.client, primaries, len(servers)))
+            until(lambda server=server: _is_whole(server.client, primaries, len(servers)))
         for number, server in enumerate(servers[primaries:]):
             server.client.execute_command("CLUSTER", "REPLICATE", servers[number % primaries].name)
-            wait_until(lambda server=server: b"connected" in server.client.execute_command("ROLE"))
+            until(lambda server=server: b"connected" in server.client.execute_command("ROLE"))
         yield servers
     finally:
         for server in servers:
@@ -123,7 +123,7 @@ def move_slot(slot: int, source: ClusterServer, target: ClusterServer, servers: 
         source.client.execute_command("MIGRATE", "127.0.0.1", target.port, "", 0, 5000, "KEYS", *keys)
     for server in (target, source, *(each for each in servers if each.is_primary())):
         server.client.execute_command("CLUSTER", "SETSLOT", slot, "NODE", target.name)
-    wait_until(lambda: all(holder(slot, server) == target.port for server in servers))
+    until(lambda: all(holder(slot, server) == target.port for server in servers))
 
 
 def holder(slot: int, told_by: ClusterServer) -> int | None:
@@ -149,16 +149,3 @@ def _free_ports(count: int) -> list[int]:
         if len(ports) == count:
             return ports
     raise RuntimeError("no free ports on loopback")
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while True:
-        try:
-            if holds():
-                return
-        except redis.ConnectionError:
-            pass
-        if time.monotonic() > deadline:
-            raise TimeoutError("the cluster did not form")
-        time.sleep(0.02)

@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import tempfile
-import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import redis
 from supported_servers import valkey_server
+from waiting import until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping
+    from collections.abc import Generator, Mapping
     from contextlib import AbstractContextManager
 
 Client = Any  # redis-py types its client only in part
@@ -53,22 +53,10 @@ def running(program: Path, environment: Mapping[str, str] | None = None, **optio
     untyped: Any = redis.Redis
     client: Client = untyped(unix_socket_path=address)
     try:
-        wait_until(client.ping)
+        until(client.ping)
         yield Server(f"unix://{address}", address, process, client)
     finally:
         client.close()
         process.kill()
         process.wait()
         shutil.rmtree(folder)
-
-
-def wait_until(holds: Callable[[], object]) -> None:
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while True:
-        try:
-            if holds():
-                return
-        except redis.ConnectionError:  # also while it loads
-            pass
-        assert time.monotonic() < deadline, "the condition did not come true in time"
-        time.sleep(0.01)

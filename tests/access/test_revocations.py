@@ -4,21 +4,16 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from waiting import eventually
 
 from laurels.access.revocations import Revocations
 from laurels.valkey import client
 from laurels.valkey.client import Valkey
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import AsyncGenerator
 
 DEADLINE_SECONDS = 10
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(DEADLINE_SECONDS):
-        while not holds():  # noqa: ASYNC110  # what is waited for is Valkey's, and has no event
-            await asyncio.sleep(0.005)
 
 
 async def primaries(revocations: Revocations) -> list[Any]:
@@ -47,7 +42,7 @@ async def test_every_process_that_listens_hears_of_a_withdrawal(two: tuple[Revoc
         await one.listening()
     await other.announce("key:1")
     await other.announce("key:é")
-    await until(lambda: len(heard) == 2)
+    await eventually(lambda: len(heard) == 2)
     assert heard == ["key:1", "key:é"]
     assert (one.count, one.gaps) == (2, 1)
 
@@ -70,11 +65,11 @@ async def test_who_was_cut_off_knows_that_it_may_have_missed_something(
         await one.listening()
     for node in await primaries(other):
         await node.execute_command("CLIENT", "KILL", "TYPE", "pubsub")
-    await until(lambda: not one.is_listening)
-    await until(lambda: one.is_listening)
+    await eventually(lambda: not one.is_listening)
+    await eventually(lambda: one.is_listening)
     assert one.gaps == 2
     await other.announce("key:2")
-    await until(lambda: heard == ["key:2"])
+    await eventually(lambda: heard == ["key:2"])
 
 
 async def test_a_silent_channel_is_asked_whether_it_is_still_there(
@@ -98,8 +93,8 @@ async def test_a_silent_channel_is_asked_whether_it_is_still_there(
     assert (one.is_listening, one.gaps) == (True, 1)
     for node in await primaries(other):
         await node.execute_command("CLIENT", "PAUSE", 1000, "ALL")
-    await until(lambda: not one.is_listening)
-    await until(lambda: one.is_listening)
+    await eventually(lambda: not one.is_listening)
+    await eventually(lambda: one.is_listening)
     assert one.gaps > 1
 
 

@@ -11,7 +11,8 @@ import pytest
 from accrual_stage import NOON, AccrualStage
 from redis.crc import key_slot
 from supported_servers import lacks_waitaof
-from valkey_cluster import SLOTS, cluster_servers, cluster_url, wait_until
+from valkey_cluster import SLOTS, cluster_servers, cluster_url
+from waiting import until
 
 from laurels import Laurels
 from laurels.activity import valkey_keys
@@ -61,7 +62,7 @@ async def test_events_are_counted_once_though_a_primary_is_lost(
             primary.process.kill()
             primary.process.wait()
             replica.process.send_signal(signal.SIGCONT)
-            await anyio.to_thread.run_sync(lambda: wait_until(replica.is_primary))
+            await anyio.to_thread.run_sync(lambda: until(replica.is_primary))
             primary.start()
             await until_accrued(stage)
             assert (await stage.day(bob))["invites_accepted"] == "2"

@@ -10,6 +10,7 @@ from uuid import uuid4
 
 import pytest
 from accrual_stage import NOON, TODAY, AccrualStage, message
+from waiting import eventually
 
 from laurels.activity import consume, valkey_keys
 from laurels.activity.consume import Accrual, Follower
@@ -20,8 +21,6 @@ from laurels.activity.valkey_keys import shard_of
 from laurels.valkey import activity, streams
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from laurels.valkey.client import Valkey
 
 pytestmark = pytest.mark.usefixtures("quick_workers")
@@ -39,12 +38,6 @@ def quick_workers(monkeypatch: pytest.MonkeyPatch) -> None:
         "PARKED_SECONDS": 0.05,
     }.items():
         monkeypatch.setattr(consume, name, seconds)
-
-
-async def wait_until(holds: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(DEADLINE_SECONDS):
-        while not await holds():  # noqa: ASYNC110  # of what Valkey holds there is no event
-            await asyncio.sleep(0.01)
 
 
 async def test_an_accepted_invitation_counts_for_who_accepted_and_by_whom(accruing: AccrualStage):
@@ -368,7 +361,7 @@ async def test_workers_share_the_streams_and_take_over_from_one_that_is_gone(acc
         shares = [worker.share for worker in workers]
         return sorted(map(len, shares)) == [3, 4] and not shares[0] & shares[1]
 
-    await wait_until(is_shared)
+    await eventually(is_shared)
     for _ in range(2):
         for stream in (valkey_keys.HEARTBEATS, valkey_keys.ROOMS):
             await accruing.add(stream, {"event": "join", "user_id": ada})
@@ -377,7 +370,7 @@ async def test_workers_share_the_streams_and_take_over_from_one_that_is_gone(acc
             lags = await accruing.accrual.lags()
             return not any(lag.waiting for lag in lags.values())
 
-        await wait_until(is_applied)
+        await eventually(is_applied)
         tasks[0].cancel()  # then the other has it all
         await asyncio.wait(tasks[:1])
     assert (await accruing.day(ada))["rooms_joined"] == "2"
@@ -395,6 +388,6 @@ async def test_a_worker_that_died_without_a_word_is_missed(accruing: AccrualStag
     async def has_all() -> bool:
         return worker.share == frozenset(valkey_keys.STREAMS)
 
-    await wait_until(has_all)
+    await eventually(has_all)
     task.cancel()
     await asyncio.wait([task])

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from topologies import on_node
 from valkey_servers import running_valkey
 
 from laurels.boards.keys import BoardRef
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from laurels.embedded import Endpoints
 
 NewBoard = Callable[..., str]
-on_node = pytest.mark.parametrize("valkey_url", ["node"], indirect=True)
 MICROSECOND = timedelta(microseconds=1)
 DAY, WEEK, LINGER = 86_400, 7 * 86_400, 1800
 

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -16,7 +15,7 @@ from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Generator
 
 COMMAND = [sys.executable, "-m", "laurels.cli"]
 DEADLINE = 60.0
@@ -108,13 +107,6 @@ def run(*words: str, data_dir: Path | None = None, settings: dict[str, str] | No
 def end_preloaded() -> None:
     if _preloaded.cache_info().currsize:
         _preloaded().close()
-
-
-def until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + DEADLINE
-    while not condition():
-        assert time.monotonic() < deadline, "the condition did not come true in time"
-        time.sleep(0.01)
 
 
 @dataclass(frozen=True)

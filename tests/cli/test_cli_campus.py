@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import httpx
-from cli_processes import run, until
+from cli_processes import run
+from waiting import until
 
 from laurels.activity.valkey_keys import HEARTBEATS
 from laurels.engine import Laurels

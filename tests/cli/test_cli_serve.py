@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import psutil
 import pytest
-from cli_processes import run, serving, until
+from cli_processes import run, serving
+from waiting import until
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import psutil
-from cli_processes import COMMAND, environment, run, serving, until
+from cli_processes import COMMAND, environment, run, serving
+from waiting import until
 
 from laurels.jobs.agenda import AGENDA
 

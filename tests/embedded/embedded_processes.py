@@ -7,30 +7,19 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import psycopg
 import pytest
 
 from laurels.embedded import Endpoints
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can do this")
 
 SERVE_AND_WRITE = Path(__file__).with_name("serve_and_write.py")
 OLDER_PYTHON = Path(__file__).with_name("older_python")
 DEADLINE = 30.0
-
-
-def until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + DEADLINE
-    while not condition():
-        assert time.monotonic() < deadline, "the condition did not come true in time"
-        time.sleep(0.01)
 
 
 def processes_of(data_dir: Path) -> list[int]:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
-from embedded_processes import Writer, increment, insert, is_gone, processes_of, until, written
+from embedded_processes import Writer, increment, insert, is_gone, processes_of, written
+from waiting import until
 
 from laurels import embedded
 

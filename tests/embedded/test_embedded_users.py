@@ -20,8 +20,8 @@ from embedded_processes import (
     needs_root,
     processes_of,
     readable_environment,
-    until,
 )
+from waiting import until
 
 from laurels import embedded
 from laurels.embedded import binaries

@@ -6,7 +6,8 @@ import signal
 import time
 from typing import TYPE_CHECKING
 
-from valkey_cluster import holder, move_slot, wait_until
+from valkey_cluster import holder, move_slot
+from waiting import until
 
 if TYPE_CHECKING:
     import random
@@ -31,27 +32,27 @@ class Faults:
             move_slot(slot, primary, target, self._servers)
         else:
             {"kill": self._kill, "freeze": self._freeze, "planned": self._plan}[fault](primary)
-        wait_until(self._is_whole)
+        until(self._is_whole)
 
     def _kill(self, primary: ClusterServer) -> None:
         replica = self._replica_of(primary)
         primary.process.kill()
         primary.process.wait()
-        wait_until(replica.is_primary)
+        until(replica.is_primary)
         primary.start()
 
     def _freeze(self, primary: ClusterServer) -> None:
         replica = self._replica_of(primary)
         primary.process.send_signal(signal.SIGSTOP)
-        wait_until(replica.is_primary)
+        until(replica.is_primary)
         thaw = time.monotonic() + THAW_SECONDS
-        wait_until(lambda: time.monotonic() >= thaw)
+        until(lambda: time.monotonic() >= thaw)
         primary.process.send_signal(signal.SIGCONT)
 
     def _plan(self, primary: ClusterServer) -> None:
         replica = self._replica_of(primary)
         replica.client.execute_command("CLUSTER", "FAILOVER")
-        wait_until(replica.is_primary)
+        until(replica.is_primary)
 
     def _primaries(self) -> list[ClusterServer]:
         return [server for server in self._servers if server.is_primary()]

@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,6 +14,7 @@ import anyio
 import httpx
 import psycopg
 import redis
+from waiting import until
 
 from laurels import embedded
 from laurels.client import AsyncClient, Retries
@@ -29,13 +29,6 @@ KEY = "key-of-a-deployment-that-is-killed"
 DEADLINE = 60.0
 PATIENT = Retries(attempts=1000, deadline=120.0, first_pause=0.05, longest_pause=0.5)
 ONCE = Retries(attempts=1)
-
-
-def until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + DEADLINE
-    while not condition():
-        assert time.monotonic() < deadline, "the condition did not come true in time"
-        time.sleep(0.01)
 
 
 class Deployment:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import psycopg
-from deployment import in_thread, until
+from deployment import in_thread
+from waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 
 import httpx
 import pytest
-from deployment import KEY, Deployment, in_thread, until
+from deployment import KEY, Deployment, in_thread
 from install_packages import FAKETIME_ADVICE, faketime
 from journal_rows import journal, until_archived
 from load import Load
 from supported_servers import valkey_server
 from valkey_servers import running
+from waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from oracle import Oracle, Scored, group_text
+from topologies import on_node
 
 from laurels.boards.board import Board
 from laurels.boards.definition import BoardDefinition, parse_definition
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 _numbers = count(1)
 
 DAYS = 9
-NODE = pytest.mark.parametrize("valkey_url", ["node"], indirect=True)
 DAILY = {"period": "daily", "keep": 2}
 KINDS: dict[str, dict[str, Any]] = {
     "best": {"windows": [DAILY]},
@@ -143,7 +143,7 @@ def ranked(stands: list[Stand]) -> list[tuple[int, str, float]]:
     return [(stand.rank, stand.entry.member, stand.entry.score) for stand in stands]
 
 
-@NODE
+@on_node
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("kind", KINDS)
 async def test_the_history_of_every_member_is_what_a_count_says(
@@ -176,7 +176,7 @@ async def test_the_history_of_every_member_is_what_a_count_says(
     assert told == wanted.get(policy, {"live", "snapshot"})
 
 
-@NODE
+@on_node
 @pytest.mark.parametrize("kind", ["best", "best, ascending, earliest", "last, by member", "sum, by country"])
 async def test_pages_and_standings_of_windows_that_are_gone_are_what_a_count_says(
     alone: Laurels, clock: FixedClock, kind: str

@@ -5,14 +5,15 @@ played in them, and whoever was erased meanwhile.
 from __future__ import annotations
 
 import random
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
+from topologies import on_node
 
-from laurels.moments import datetime_of
+from laurels.moments import datetime_of, moment_of
 
 if TYPE_CHECKING:
     from laurels.clock import FixedClock
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 _numbers = count(1)
 
-NODE = pytest.mark.parametrize("valkey_url", ["node"], indirect=True)
 DAILY = {"period": "daily", "keep": 4}
 KINDS: dict[str, dict[str, Any]] = {
     "best": {"windows": [DAILY], "shards": 2},
@@ -103,7 +103,7 @@ async def check_recounted(laurels: Laurels, clock: FixedClock, board: str, expec
                     assert said.get(slot) == (stood and (stood.rank, stood.score, stood.total, "journal"))
 
 
-@NODE
+@on_node
 @pytest.mark.parametrize("kind", KINDS)
 async def test_entries_that_were_imported_count(alone: Laurels, clock: FixedClock, kind: str):
     chance = random.Random(kind)  # noqa: S311  # data, not secrets
@@ -124,7 +124,7 @@ async def test_entries_that_were_imported_count(alone: Laurels, clock: FixedCloc
     await check_recounted(alone, clock, other, said)
 
 
-@NODE
+@on_node
 @pytest.mark.parametrize("kind", KINDS)
 async def test_who_was_erased_is_out_of_what_went_on_and_stays_in_what_was_over(
     alone: Laurels, clock: FixedClock, kind: str
@@ -143,7 +143,22 @@ async def test_who_was_erased_is_out_of_what_went_on_and_stays_in_what_was_over(
     await check_recounted(alone, clock, board, said)
 
 
-@NODE
+@on_node
+async def test_a_submission_at_the_moment_when_a_window_is_gone_does_not_count_in_it(
+    alone: Laurels, clock: FixedClock
+):
+    board = name()
+    await alone.define(board, {"windows": [{"period": "daily", "keep": 2}], "lateness": "P7D"})
+    noon = datetime_of(clock.now)
+    gone = moment_of(datetime(2025, 10, 26, tzinfo=UTC))
+    for moment, score in ((gone - 1, 2), (gone, 3)):
+        clock.now = moment
+        await alone.submit(board, "ada", score, at=noon)
+    await alone.archived(board)
+    assert (await alone.standing(board, "ada", slot="2025-10-24")).score == 2
+
+
+@on_node
 async def test_matches_count_as_they_were_rated(alone: Laurels, clock: FixedClock):
     board = name()
     chance = random.Random(7)  # noqa: S311  # data, not secrets

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from oracle import Oracle, Scored, group_text
+from topologies import on_node
 
 from laurels.boards.definition import BoardDefinition, Window
 from laurels.boards.timezones import zone
@@ -430,7 +431,7 @@ class TestLists:
 ZONES = {"berlin": "Europe/Berlin", "cairo": "Africa/Cairo", "york": "America/New_York"}
 
 
-@pytest.mark.parametrize("valkey_url", ["node"], indirect=True)  # what a cluster changes is tested above
+@on_node
 @pytest.mark.parametrize("seed", [1])
 async def test_two_workers_take_each_snapshot_once_over_forty_days(
     alone: Laurels, clock: FixedClock, seed: int

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 import uvicorn
+from waiting import eventually
 
 from laurels.access.store.secrets import NewSecret
 from laurels.http.routes import live
@@ -26,7 +27,7 @@ from laurels.scores import live as boards_live
 from .player_tokens import token
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import AsyncGenerator
 
     from fastapi import FastAPI
 
@@ -133,12 +134,6 @@ async def submit(client: httpx.AsyncClient, board: str, member: str, score: floa
     assert answer.status_code == 200, answer.text
 
 
-async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(DEADLINE):
-        while not holds():  # noqa: ASYNC110  # of sockets, which have no events for it
-            await asyncio.sleep(0.01)
-
-
 def request(path: str, key: str) -> bytes:
     return f"GET {path} HTTP/1.1\r\nHost: laurels.test\r\nAuthorization: Bearer {key}\r\n\r\n".encode()
 
@@ -239,7 +234,7 @@ async def test_head_ends_at_once(listener: httpx.AsyncClient, board: str, laurel
     answer = await listener.head(f"{board}/live")
     assert (answer.status_code, answer.content) == (200, b"")
     assert answer.headers["content-type"] == "text/event-stream; charset=utf-8"
-    await until(lambda: followers(laurels) == 0)
+    await eventually(lambda: followers(laurels) == 0)
 
 
 async def test_a_silent_stream_says_that_it_is_alive(
@@ -320,7 +315,7 @@ async def test_a_client_that_leaves_is_noticed(listener: httpx.AsyncClient, boar
     async with listening(listener, board) as stream:
         await stream.event("snapshot")
         assert followers(laurels) == 1
-    await until(lambda: followers(laurels) == 0)
+    await eventually(lambda: followers(laurels) == 0)
 
 
 async def test_a_client_that_does_not_read_is_caught_up_by_a_snapshot(
@@ -388,7 +383,7 @@ async def test_a_thousand_clients_all_hear_a_change(
         assert all(await asyncio.gather(*(hears(reader) for reader, _ in streams)))
     for _, writer in streams:
         writer.close()
-    await until(lambda: followers(laurels) == 0)
+    await eventually(lambda: followers(laurels) == 0)
 
 
 def test_a_server_with_open_streams_stops_at_once(endpoints: Endpoints):

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 import redis
-from valkey_servers import running_valkey, wait_until
+from valkey_servers import running_valkey
+from waiting import until
 
 from laurels.engine import Laurels
 from laurels.http.app import create_app
@@ -59,7 +60,7 @@ def no_disk(server: Server) -> Generator[None]:
     with told(server, "CONFIG SET rdbcompression no", "CONFIG SET stop-writes-on-bgsave-error no"):
         server.client.execute_command("CONFIG", "SET", "save", "3600 1")
         server.client.bgsave()
-        wait_until(lambda: server.client.info("persistence")["rdb_last_bgsave_status"] == "err")
+        until(lambda: server.client.info("persistence")["rdb_last_bgsave_status"] == "err")
         yield
 
 

@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from sqlalchemy import text
+from waiting import eventually
 
 from laurels.clock import FixedClock, system_clock
 from laurels.engine import Laurels
@@ -53,12 +54,6 @@ class Work:
 
 async def state_of(laurels: Laurels, name: str = "work") -> JobState:
     return (await JobStore(laurels.postgres).states())[name]
-
-
-async def until(condition: Any) -> None:  # noqa: ANN401  # a function or a coroutine function
-    async with asyncio.timeout(30):
-        while not (await found if asyncio.iscoroutine(found := condition()) else found):  # noqa: ASYNC110  # of others
-            await asyncio.sleep(0.01)
 
 
 async def close(*runners: Runner) -> None:
@@ -296,7 +291,7 @@ class TestAWorker:
         ) as laurels:
             work, stop = Work(rule=Every(1)), asyncio.Event()
             working = asyncio.create_task(Runner(laurels, [work.job]).run(stop))
-            await until(lambda: len(work.runs) >= 2)
+            await eventually(lambda: len(work.runs) >= 2)
             stop.set()
             await working
             assert len(set(work.runs)) == len(work.runs)
@@ -307,10 +302,10 @@ class TestAWorker:
         ) as laurels:
             work, stop = Work(rule=Every(1)), asyncio.Event()
             working = asyncio.create_task(Runner(laurels, [work.job]).run(stop))
-            await until(lambda: work.runs)
+            await eventually(lambda: work.runs)
             await cut_connections(laurels)
             done = len(work.runs)
-            await until(lambda: len(work.runs) > done + 1)
+            await eventually(lambda: len(work.runs) > done + 1)
             stop.set()
             await working
 
@@ -322,7 +317,7 @@ class TestAWorker:
             async def all_succeeded() -> bool:
                 return all(job.state.last_succeeded for job in await laurels.jobs())
 
-            await until(all_succeeded)
+            await eventually(all_succeeded)
             assert [job.state.name for job in await laurels.jobs()] == [job.name for job in AGENDA]
 
     async def test_is_not_there_unless_asked_for(self, laurels: Laurels):

@@ -10,7 +10,8 @@ import pytest
 from redis.crc import key_slot
 from sqlalchemy import text
 from supported_servers import lacks_waitaof
-from valkey_cluster import SLOTS, cluster_servers, cluster_url, wait_until
+from valkey_cluster import SLOTS, cluster_servers, cluster_url
+from waiting import until
 
 from laurels import Laurels
 from laurels.errors import Unavailable
@@ -65,7 +66,7 @@ async def test_what_a_replaced_primary_had_alone_is_not_archived(endpoints: Endp
 
             laurels.drain.store.lease = lease_and_freeze
             draining = asyncio.create_task(laurels.drain.run_once())
-            await asyncio.to_thread(lambda: wait_until(replica.is_primary))
+            await asyncio.to_thread(lambda: until(replica.is_primary))
             primary.process.send_signal(signal.SIGCONT)
             await asyncio.gather(draining, return_exceptions=True)
             await asyncio.gather(*submitting)

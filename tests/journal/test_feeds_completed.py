@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
+from topologies import on_node
 
 from laurels.errors import OutcomeUnknown, Unavailable
 from laurels.moments import datetime_of
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from laurels.valkey import messages
 
     NewBoard = Callable[..., Awaitable[str]]
-
-on_node = pytest.mark.parametrize("valkey_url", ["node"], indirect=True)
 
 
 async def scores(laurels: Laurels, board: str, **where: Any) -> dict[str, float]:  # noqa: ANN401  # keyword arguments

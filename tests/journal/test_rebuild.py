@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from topologies import on_node
 
 from laurels.boards.keys import BoardRef
 from laurels.errors import Conflict
@@ -304,7 +305,7 @@ class TestWhatCannotBe:
         await laurels.rebuild(board)
         assert await pictures(laurels, board, GROUPS) == before
 
-    @pytest.mark.parametrize("valkey_url", ["node"], indirect=True)
+    @on_node
     async def test_whoever_is_killed_leaves_the_board_as_it_was_or_as_it_should_be(
         self, laurels: Laurels, endpoints: Endpoints, new_board: NewBoard, clock: FixedClock
     ):

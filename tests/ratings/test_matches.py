@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from topologies import on_node
 
 from laurels.boards.keys import BoardRef
 from laurels.errors import Conflict, InvalidInput, NotFound, OutcomeUnknown
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from laurels.ratings.match import Matched
 
     NewBoard = Callable[..., Awaitable[str]]
-
-on_node = pytest.mark.parametrize("valkey_url", ["node"], indirect=True)
 
 
 async def scores(laurels: Laurels, board: str, **where: Any) -> dict[str, int | float]:  # noqa: ANN401  # a window

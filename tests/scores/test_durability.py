@@ -14,7 +14,8 @@ import pytest
 import redis
 from places import fast_place, folder_that_anybody_may_pass
 from supported_servers import lacks_waitaof
-from valkey_servers import running_valkey, wait_until
+from valkey_servers import running_valkey
+from waiting import until
 
 from laurels import Submission
 from laurels.errors import InvalidInput, OutcomeUnknown, StartupError
@@ -226,8 +227,8 @@ def primary() -> Generator[tuple[Server, Server]]:
             )
         )
         replica = stack.enter_context(running_valkey(replicaof=f"127.0.0.1 {port}"))
-        wait_until(lambda: replica.client.info("replication")["master_link_status"] == "up")
-        wait_until(lambda: primary.client.info("replication")["connected_slaves"] == 1)
+        until(lambda: replica.client.info("replication")["master_link_status"] == "up")
+        until(lambda: primary.client.info("replication")["connected_slaves"] == 1)
         yield primary, replica
 
 
@@ -263,7 +264,7 @@ class TestReplicas:
                 laurels.submit(board, "eve", 1, durability="fsync")
             finally:
                 os.kill(replica.process.pid, signal.SIGCONT)
-            wait_until(lambda: replica.client.zcard(f"lb:{{{board}}}:all_time") == 3)
+            until(lambda: replica.client.zcard(f"lb:{{{board}}}:all_time") == 3)
             assert not laurels.submit(board, "ada", 1, id="one", durability="replicated").applied
 
     def test_that_are_too_few_keep_a_deployment_from_starting(
@@ -324,7 +325,7 @@ def aof_cluster_url(cluster_url: str, monkeypatch: pytest.MonkeyPatch) -> Genera
     configure("appendfsync", "always")
     configure("appendonly", "yes")
     for node in cluster.get_primaries():
-        wait_until(
+        until(
             lambda node=node: (
                 cluster.execute_command("INFO", "persistence", target_nodes=node)["aof_rewrite_in_progress"]
                 == 0

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from topologies import on_node
 
 from laurels.errors import Conflict, InvalidInput, NotFound, OutcomeUnknown
 from laurels.scores.submission import Submission
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from laurels.sync import Laurels
 
 NewBoard = Callable[..., str]
-on_node = pytest.mark.parametrize("valkey_url", ["node"], indirect=True)
 
 
 def scores(engine: Laurels, board: str, **where: Any) -> dict[str, int | float]:  # noqa: ANN401  # keyword arguments

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 from places import fast_place, folder_that_anybody_may_pass
+from waiting import eventually
 
 from laurels import embedded
 from laurels.engine import Laurels as AsyncLaurels
@@ -18,7 +19,7 @@ from laurels.scores import live
 from laurels.scores.view_diff import Change, Snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable
+    from collections.abc import AsyncGenerator, Callable
 
     from laurels.clock import FixedClock
     from laurels.scores.live import Update
@@ -62,12 +63,6 @@ class Watching:
         change = await self.change()
         assert change.entries == []
         return change.member
-
-
-async def until(holds: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(DEADLINE):
-        while not await holds():  # noqa: ASYNC110  # of a server, which has no events for it
-            await asyncio.sleep(0.01)
 
 
 def moves(change: Change) -> list[tuple[int, str, float, int | None]]:
@@ -431,7 +426,7 @@ class TestNothingIsLeft:
             async def is_quiet() -> bool:
                 return len(asyncio.all_tasks()) <= tasks and await connections() <= connected
 
-            await until(is_quiet)
+            await eventually(is_quiet)
             assert (laurels.live.followers, laurels.live.boards) == ({}, [])
 
         engine.run(scenario())
@@ -485,7 +480,7 @@ async def test_a_valkey_that_goes_and_comes_back_is_waited_for():
                         return False
                     return True
 
-                await until(is_submitted)
+                await eventually(is_submitted)
                 members = set[str]()
                 while "bob" not in members:
                     value = (await watch.update()).value

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from topologies import on_node
 
 from laurels.errors import InvalidInput
 from laurels.scores.submission import Submission
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from laurels.sync import Laurels
 
 NewBoard = Callable[..., str]
-on_node = pytest.mark.parametrize("valkey_url", ["node"], indirect=True)
 LAYOUTS: list[dict[str, Any]] = [{}, {"score": "int64"}, {"ties": "earliest"}, {"ties": "member"}]
 
 NAMES = [

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import NullPool, create_engine, text
+from topologies import on_node
 
 from laurels.errors import InvalidInput, NotFound, StaleCursor
 from laurels.scores.shards import SpreadWindow
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from laurels.valkey.messages import Counted, ReadHeader
 
 NewBoard = Callable[..., str]
-on_node = pytest.mark.parametrize("valkey_url", ["node"], indirect=True)
 LAYOUTS: list[dict[str, Any]] = [{}, {"score": "int64"}, {"ties": "earliest"}, {"ties": "member"}]
 fuzzing = settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]

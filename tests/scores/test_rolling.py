@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 import pytest
+from topologies import on_node
 
 from laurels.errors import NotFound
 from laurels.moments import datetime_of, moment_of
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from laurels.sync import Laurels
 
 NewBoard = Callable[..., str]
-on_node = pytest.mark.parametrize("valkey_url", ["node"], indirect=True)
 
 SEVEN_DAYS = [{"period": "rolling", "days": 7}]
 # Days on which the clock changes there: Cairo skips the midnight of 2025-04-25 and repeats the hour before

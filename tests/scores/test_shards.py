@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from topologies import on_node
 
 from laurels.errors import NotFound
 from laurels.scores.submission import Submission
@@ -108,7 +109,7 @@ class TestSevenShardsAreAsOne:
         assert one.entries == seven.entries
 
 
-@pytest.mark.parametrize("valkey_url", ["node"], indirect=True)
+@on_node
 def test_members_are_spread_and_a_drop_leaves_none(engine: Laurels, new_board: NewBoard, raw: RawValkey):
     board = new_board(shards=7, windows=[{"period": "daily"}, {"period": "all_time"}])
     engine.submit_many(board, [Submission(f"m{number}", number) for number in range(700)])

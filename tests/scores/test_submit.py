@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from topologies import on_node
 
 from laurels.boards.keys import BoardRef
 from laurels.errors import InvalidInput, OutcomeUnknown
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from laurels.sync import Laurels
 
 NewBoard = Callable[..., str]
-on_node = pytest.mark.parametrize("valkey_url", ["node"], indirect=True)
 
 INT64S = [-(2**63), -1, 0, 2**53 - 1, 2**53, 2**53 + 1, 2**63 - 1]
 

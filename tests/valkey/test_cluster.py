@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from redis.crc import key_slot
 from supported_servers import lacks_waitaof
-from valkey_cluster import ClusterServer, cluster_servers, cluster_url, move_slot, wait_until
+from valkey_cluster import ClusterServer, cluster_servers, cluster_url, move_slot
+from waiting import until
 
 from laurels.errors import OutcomeUnknown, Unavailable
 from laurels.valkey import functions
@@ -65,7 +66,7 @@ async def test_calls_leave_a_silent_primary_for_its_replica(servers: list[Cluste
     assert await valkey.write("count", (KEY,), (), "replicated") == 1
     primary.process.send_signal(signal.SIGSTOP)
     silent = asyncio.create_task(valkey.write("count", (KEY,), (), "replicated"))
-    await in_thread(lambda: wait_until(replica.is_primary))
+    await in_thread(lambda: until(replica.is_primary))
     promoted = time.monotonic()
     with pytest.raises(OutcomeUnknown):
         await silent
@@ -101,7 +102,7 @@ async def test_a_replaced_primary_that_thaws_acknowledges_nothing(
     assert await valkey.write("count", (KEY,), (), "replicated") == 1
     primary.process.send_signal(signal.SIGSTOP)
     sent = [asyncio.create_task(valkey.write("count", (KEY,), (), "replicated")) for _ in range(20)]
-    await in_thread(lambda: wait_until(replica.is_primary))
+    await in_thread(lambda: until(replica.is_primary))
     primary.process.send_signal(signal.SIGCONT)
     answers = await asyncio.gather(*sent, return_exceptions=True)
     acknowledged = [answer for answer in answers if isinstance(answer, int)]
@@ -121,12 +122,12 @@ async def test_a_primary_that_was_replaced_and_is_back_acknowledges_only_what_it
     assert await valkey.write("count", (KEY,), (), "replicated") == 1
     cut_off(primary)
     doubtful = asyncio.create_task(valkey.write("count", (KEY,), (), "replicated"))
-    await in_thread(lambda: wait_until(lambda: blocked_clients(primary) == 1))
+    await in_thread(lambda: until(lambda: blocked_clients(primary) == 1))
     replica.client.execute_command("CLUSTER", "FAILOVER", "TAKEOVER")
-    await in_thread(lambda: wait_until(lambda: follows(primary)))
+    await in_thread(lambda: until(lambda: follows(primary)))
     primary.client.config_set("requirepass", "")
     primary.client.execute_command("CLUSTER", "FAILOVER", "TAKEOVER")
-    await in_thread(lambda: wait_until(lambda: primary.is_primary() and follows(replica)))
+    await in_thread(lambda: until(lambda: primary.is_primary() and follows(replica)))
     for _ in range(100):  # the new history grows past the point that the old one had reached
         primary.client.incr(f"{KEY}:other")
     with pytest.raises(OutcomeUnknown):
