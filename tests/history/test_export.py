@@ -108,6 +108,18 @@ async def test_one_window_goes_into_another_board(laurels: Laurels, new_board: N
         await file_of(laurels, board, window=("daily", "1999-01-01"))
 
 
+async def test_an_import_changes_a_rolling_window_that_was_read_before(laurels: Laurels, new_board: NewBoard):
+    board, other = await new_board(windows=WINDOWS), await new_board(windows=WINDOWS)
+    await laurels.submit(board, "ada", 5)
+    await laurels.submit(other, "bob", 3)
+    slot = (await laurels.windows(board, period="daily"))[0].slot
+    assert (await laurels.page(other, period="rolling_2d")).total == 1
+    file = await file_of(laurels, board, window=("daily", slot))
+    await laurels.import_lines(lambda: file, other)
+    page = await laurels.page(other, period="rolling_2d")
+    assert [(entry.member, entry.score) for entry in page.entries] == [("ada", 5), ("bob", 3)]
+
+
 async def test_a_damaged_file_changes_nothing(laurels: Laurels, new_board: NewBoard):
     board = await new_board()
     for number in range(5):

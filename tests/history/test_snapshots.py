@@ -77,6 +77,16 @@ async def scored(laurels: Laurels, board: str, *scores: tuple[str, float]) -> No
 
 
 class TestASnapshotIsTaken:
+    async def test_as_deep_as_the_deepest_that_is_asked_for(self, alone: Laurels, clock: FixedClock):
+        policies = [{"period": "daily", "top": top} for top in (1, 3, 2)]
+        board = await define(alone, windows=[{"period": "daily"}], archive={"snapshot": policies})
+        for score in range(5):
+            await alone.submit(board, f"m{score}", score)
+        clock.advance(timedelta(days=1))
+        await alone.archivist.take_due(None)
+        (snapshot,) = await listed(alone, board)
+        assert (snapshot.total, snapshot.kept) == (5, 3)
+
     async def test_at_the_end_of_its_window(self, alone: Laurels, clock: FixedClock):
         board = await define(
             alone, windows=[{"period": "daily"}], archive={"snapshot": [{"period": "daily"}]}

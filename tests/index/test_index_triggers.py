@@ -222,6 +222,25 @@ async def test_a_timestamp_column_decides_the_window(
         assert (await index.verify()).is_equal
 
 
+async def test_the_first_window_begins_before_the_first_moment_that_there_is(
+    engine: AsyncEngine, laurels: Laurels
+):
+    class Ancient(Timed, new_base()):
+        __tablename__ = new_table()
+        __leaderboards__ = (
+            LeaderboardIndex(score="score", at="played_at", window=timedelta(days=10), keep=None),
+        )
+        played_at: Mapped[datetime] = mapped_column(DateTime(timezone=True))
+
+    async with opened(laurels, engine, Ancient) as index:
+        async with engine.begin() as connection:
+            first = datetime(1, 1, 1, tzinfo=UTC)
+            await connection.execute(insert(Ancient), [{"id": 1, "score": 5, "played_at": first}])
+        await index.caught_up()
+        assert [each.key for each in await leaderboard(Ancient).window(-71_917).entries(9)] == [1]
+        assert (await index.verify()).is_equal
+
+
 async def test_a_key_that_is_longer_than_a_member_is_not_indexed(engine: AsyncEngine, laurels: Laurels):
     class Named(new_base()):
         __tablename__ = new_table()

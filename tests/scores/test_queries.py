@@ -491,6 +491,17 @@ class TestPages:
             page = engine.page(board, limit=7, cursor=page.next)
         assert [member for member in seen if member in still] == sorted(still, key=lambda m: -still[m])
 
+    @pytest.mark.parametrize("layout", LAYOUTS)
+    def test_the_entry_that_a_cursor_stands_on_may_fall_behind_it(
+        self, engine: Laurels, new_board: NewBoard, layout: dict[str, Any]
+    ):
+        board = new_board(aggregate="last", **layout)
+        fill(engine, board, {"a": 40, "b": 30, "c": 20, "d": 10})
+        page = engine.page(board, limit=2)
+        assert members(page) == ["a", "b"]
+        fill(engine, board, {"b": 25})
+        assert members(engine.page(board, limit=2, cursor=page.next)) == ["b", "c"]
+
     def test_the_entry_that_a_cursor_stands_on_may_go(self, engine: Laurels, new_board: NewBoard):
         board = new_board()
         fill(engine, board, numbered([5] * 9))

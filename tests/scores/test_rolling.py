@@ -246,6 +246,18 @@ class TestCompleting:
             assert {total for read in reads for total in read.result()} == {self.MEMBERS}
 
     @on_node
+    def test_two_crowded_days_of_different_members_are_both_carried_whole(
+        self, engine: Laurels, new_board: NewBoard, clock: FixedClock
+    ):
+        board = new_board(windows=SEVEN_DAYS, aggregate="sum")
+        _inside(engine)._rolling.prepare = _idle
+        for day in ("first", "second"):
+            engine.submit_many(board, [Submission(f"{day}-{n}", n) for n in range(600)])
+            clock.advance(timedelta(days=1))
+        clock.advance(timedelta(days=2))
+        assert engine.page(board, limit=1).total == 1200
+
+    @on_node
     def test_submissions_meanwhile_are_neither_lost_nor_counted_twice(
         self, engine: Laurels, other_engine: Laurels, crowded: str
     ):

@@ -5,15 +5,21 @@ from typing import TYPE_CHECKING
 
 import pytest
 from valkey_servers import running_valkey
+from waiting import eventually
 
 from laurels.errors import Unavailable
 from laurels.valkey import functions
 from laurels.valkey.client import CONNECTIONS, Valkey
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
     from pathlib import Path
 
+    from raw_valkey import RawValkey
+
     from laurels.embedded import Endpoints
+
+BLOCKING = ("BLPOP", "nothing-is-ever-here", 5)
 
 
 async def test_more_commands_than_connections_wait_for_their_turn(endpoints: Endpoints):
@@ -23,13 +29,25 @@ async def test_more_commands_than_connections_wait_for_their_turn(endpoints: End
     assert answers == [str(number).encode() for number in range(3 * CONNECTIONS)]
 
 
-async def test_a_command_that_is_given_up_leaves_no_answer_for_the_next(endpoints: Endpoints):
+async def ask_for_one(valkey: Valkey) -> object:
+    return await valkey.command(*BLOCKING)
+
+
+async def ask_for_several(valkey: Valkey) -> object:
+    return await valkey.commands([BLOCKING, ("ECHO", "other")])
+
+
+@pytest.mark.parametrize("ask", [ask_for_one, ask_for_several])
+async def test_what_is_given_up_leaves_no_answer_for_the_next(
+    endpoints: Endpoints, raw: RawValkey, ask: Callable[[Valkey], Coroutine[object, object, object]]
+):
     valkey = Valkey(endpoints.valkey_url, connections=1)
-    waiting = asyncio.create_task(valkey.command("BLPOP", "nothing-is-ever-here", 5))
-    while not await _blocked(endpoints):
-        pass
+    others = blocked(raw)
+    waiting = asyncio.create_task(ask(valkey))
+    await eventually(lambda: blocked(raw) - others)
     waiting.cancel()
     await asyncio.gather(waiting, return_exceptions=True)
+    assert await valkey.commands([("ECHO", "mine")]) == [b"mine"]
     assert await valkey.command("ECHO", "mine") == b"mine"
     await valkey.close()
 
@@ -53,8 +71,6 @@ async def test_an_address_that_stands_for_another_node_is_looked_up_again(tmp_pa
         await valkey.close()
 
 
-async def _blocked(endpoints: Endpoints) -> bool:
-    other = Valkey(endpoints.valkey_url)
-    told = await other.info("clients")
-    await other.close()
-    return int(told["blocked_clients"]) > 0
+def blocked(raw: RawValkey) -> set[str]:
+    """The ids of the clients that wait in a BLPOP."""
+    return {client["id"] for client in raw.client.client_list() if client["cmd"] == "blpop"}

@@ -26,6 +26,7 @@ WITH_METADATA = ("plain", "number", 1, "shared", 0, 1, 0)
 DENSE = ("plain", "number", 1, "shared", 1, 0, 0)
 INT64 = ("exact", "int64", 1, "shared", 0, 0, 0)
 VERSION = 7
+DAYS = ("monday", "tuesday", "wednesday")
 
 _names = itertools.count(1)
 
@@ -405,7 +406,8 @@ class TestFold:
     def fold(self, board: Board, **header: object) -> Any:  # noqa: ANN401  # a reply
         told = {"shape": board.shape, "version": VERSION, "op": "sum", "day": 1, "cursor": "0", "count": 250}
         encoded = msgspec.msgpack.encode(told | {"seconds": 0} | header)
-        return board.call("laurels_fold", ["board", "rolling", "monday", "tuesday", "wednesday"], encoded)
+        windows = [part for window in ("rolling", *DAYS) for part in board.parts(window)]
+        return board.call("laurels_fold", ["board", *windows], encoded)
 
     def fill(self, board: Board, day: str, **scores: float) -> None:
         board.client.zadd(board.key(day), scores)
@@ -430,6 +432,16 @@ class TestFold:
             self.fill(board, day, ada=score)
         self.fold(board, op=op)
         assert board.entries("rolling") == [(b"ada", float(expected))]
+
+    def test_the_earlier_of_equal_entries_stays_the_best(self, client: Client):
+        """As it may be after an import, which takes moments as they are given."""
+        board = Board(client, ("exact", "int64", 0, "earliest", 0, 0, 0))
+        for window, moment in zip(DAYS, (30, 10, 20), strict=True):
+            entry = packed(5) + packed(moment)
+            client.zadd(board.key(window), {entry + b"ada": 0})
+            client.hset(board.key(f"{window}|positions"), "ada", entry)
+        assert self.fold(board, op="best") == [b"ok", b"0"]
+        assert client.hget(board.key("rolling|positions"), "ada") == packed(5) + packed(10)
 
     def test_the_cursor_leads_through_a_large_day(self, client: Client):
         board = Board(client)

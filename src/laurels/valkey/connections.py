@@ -85,15 +85,11 @@ async def converse(
         connection = await pool.get_connection()
     except UNANSWERED as error:
         raise NotSent(str(error)) from error
-    is_read = False
     try:
         await connection.send_packed_command(b"".join(map(_pack, commands)))
-        replies = [await _reply(connection, wait) for wait in waits]
-        is_read = True
-        return replies
+        return [await _reply(connection, wait) for wait in waits]
     finally:
-        if not is_read:  # what was not read would be taken for the next answer
-            await connection.disconnect(nowait=True)
+        # redis-py disconnects it when a reply was not read to its end: the next reader would get that reply.
         await pool.release(connection)
 
 
