@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from laurels.scores.queries import Start
+Start = Literal["top", "bottom"]
 
 
 class InWindow(TypedDict, total=False):
@@ -40,14 +40,32 @@ class AboutMatch(TypedDict, total=False):
     metadata: dict[str, Any] | None
 
 
-class Paging(InWindow, total=False):
-    """Which stretch of the window."""
+class FirstPage(InWindow, total=False):
+    """Which entries of the window come first, and how many make a page."""
 
     limit: int
     start: Start
-    cursor: str | None
     rank: int | None
     change: bool
+
+
+class Paging(FirstPage, total=False):
+    """Which entries of the window: from an end, from a rank on, or behind a cursor."""
+
+    cursor: str | None
+
+
+class Selection(TypedDict, total=False):
+    """Which entries of a member a change of metadata is about, and the id of the change.
+
+    `period` and `slot` name one window, as in reads; `group` names one group. By default it is about every
+    live window and group.
+    """
+
+    period: str | None
+    slot: str | None
+    group: str | None
+    id: str | None
 
 
 class Asked(TypedDict, total=False):

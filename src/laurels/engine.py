@@ -49,7 +49,8 @@ from laurels.scores.feeds import Feeds
 from laurels.scores.idempotency import Once
 from laurels.scores.live import Live, View
 from laurels.scores.metadata import Metadata, SettingMetadata
-from laurels.scores.queries import Reader, Stretch, Where
+from laurels.scores.page_query import PageQuery, WindowQuery
+from laurels.scores.queries import Reader
 from laurels.scores.removal import Remover
 from laurels.scores.rolling import Rolling
 from laurels.scores.submission import Submission
@@ -357,23 +358,17 @@ class Laurels(Keeping, SettingMetadata):
 
     async def page(self, board: str, **paging: Unpack[Paging]) -> Page:
         """Entries from the top (or with `start="bottom"`), behind a cursor, or from a rank on."""
-        where = Where(paging.get("period"), paging.get("slot"), paging.get("group"))
-        stretch = Stretch(
-            limit=paging.get("limit", 100),
-            start=paging.get("start", "top"),
-            cursor=paging.get("cursor"),
-            rank=paging.get("rank"),
-            change=paging.get("change", False),
-        )
+        query = PageQuery(**paging)
         try:
-            return await self._reader.page(BoardRef.parse(board), where, stretch)
+            return await self._reader.page(BoardRef.parse(board), query)
         except WindowGone:
-            return await self._past.page(BoardRef.parse(board), where, stretch)
+            return await self._past.page(BoardRef.parse(board), query)
 
     async def watch(self, board: str, **watching: Unpack[Watching]) -> AsyncGenerator[Update]:
         """What changes among the best of a window, as it changes: a snapshot first, then each change."""
-        where = Where(watching.get("period"), watching.get("slot"), watching.get("group"))
-        view = View(BoardRef.parse(board), where, watching.get("limit", 100), watching.get("member"))
+        window = watching.get("period"), watching.get("slot"), watching.get("group")
+        query = PageQuery(*window, watching.get("limit", 100))
+        view = View(BoardRef.parse(board), query, watching.get("member"))
         follower = await self.live.follow(view, watching.get("last_id"))
         try:
             async for update in follower:
@@ -384,30 +379,32 @@ class Laurels(Keeping, SettingMetadata):
     async def standing(self, board: str, member: str, **where: Unpack[InWindow]) -> Standing:
         """Where one member stands; or stood, in a window that only the archive has."""
         try:
-            return await self._reader.standing(BoardRef.parse(board), Where(**where), member)
+            return await self._reader.standing(BoardRef.parse(board), WindowQuery(**where), member)
         except WindowGone:
-            return await self._past.standing(BoardRef.parse(board), Where(**where), member)
+            return await self._past.standing(BoardRef.parse(board), WindowQuery(**where), member)
 
     async def around(
         self, board: str, member: str, above: int = 5, below: int = 5, **where: Unpack[InWindow]
     ) -> Page:
         """A member with those just above and below it."""
         try:
-            return await self._reader.around(BoardRef.parse(board), Where(**where), member, above, below)
+            return await self._reader.around(
+                BoardRef.parse(board), WindowQuery(**where), member, above, below
+            )
         except WindowGone:
-            return await self._past.around(BoardRef.parse(board), Where(**where), member, above, below)
+            return await self._past.around(BoardRef.parse(board), WindowQuery(**where), member, above, below)
 
     async def among(self, board: str, members: Iterable[str], **where: Unpack[InWindow]) -> Among:
         """These members ranked among themselves, each with its rank among all."""
-        return await self._reader.among(BoardRef.parse(board), Where(**where), list(members))
+        return await self._reader.among(BoardRef.parse(board), WindowQuery(**where), list(members))
 
     async def percentile(self, board: str, share: float, **where: Unpack[InWindow]) -> Percentile:
         """The score that this share of the entries are no better than."""
-        return await self._reader.percentile(BoardRef.parse(board), Where(**where), share)
+        return await self._reader.percentile(BoardRef.parse(board), WindowQuery(**where), share)
 
     async def distribution(self, board: str, buckets: int = 20, **where: Unpack[InWindow]) -> Distribution:
         """How many entries have which scores."""
-        return await self._reader.distribution(BoardRef.parse(board), Where(**where), buckets)
+        return await self._reader.distribution(BoardRef.parse(board), WindowQuery(**where), buckets)
 
     async def history(self, board: str, member: str, **asked: Unpack[Asked]) -> History:
         """A member's standings in windows that ended, newest first: live, from snapshots or the journal."""

@@ -22,12 +22,11 @@ from laurels.scores.submission import Submission
 if TYPE_CHECKING:
     from oracle import Groups, Stand
 
-    from laurels.arguments import InWindow
+    from laurels.arguments import InWindow, Start
     from laurels.boards.windows import Slot
     from laurels.clock import FixedClock
     from laurels.engine import Laurels
     from laurels.history.records import PastStanding
-    from laurels.scores.queries import Start
     from laurels.scores.results import Entry
 
 _numbers = count(1)

@@ -16,7 +16,8 @@ from laurels.activity.store.reads import Placed
 from laurels.activity.streaks import Streak, date_of, days_from
 from laurels.errors import InvalidInput, NotFound
 from laurels.moments import datetime_of
-from laurels.scores.queries import AMONG_LIMIT, Stretch, Where
+from laurels.scores.page_query import PageQuery, WindowQuery
+from laurels.scores.queries import AMONG_LIMIT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -140,10 +141,9 @@ class CampusReader:
         return await self._reads.active_days(user_id, first, last)
 
     async def _placed(self, asked: Asked, day: Day, today: Day) -> tuple[int, list[Placed]]:
-        where = Where(PERIODS[asked.period], slot_of(day.ymd))
-        stretch = Stretch(limit=asked.limit, rank=asked.offset + 1)
+        query = PageQuery(PERIODS[asked.period], slot_of(day.ymd), limit=asked.limit, rank=asked.offset + 1)
         try:
-            page = await self._reader.page(board_of(asked.scope, asked.campus_id), where, stretch)
+            page = await self._reader.page(board_of(asked.scope, asked.campus_id), query)
         except NotFound:  # never used, or past its keep
             page = None
         if page and (page.total or day == today):
@@ -154,12 +154,12 @@ class CampusReader:
         )
 
     async def _places(self, asked: Asked, day: Day, users: Sequence[str]) -> dict[str, Placed]:
-        where = Where(PERIODS[asked.period], slot_of(day.ymd))
+        query = WindowQuery(PERIODS[asked.period], slot_of(day.ymd))
         board, found = board_of(asked.scope, asked.campus_id), dict[str, Placed]()
         for first in range(0, len(users), AMONG_LIMIT):
             some = users[first : first + AMONG_LIMIT]
             try:
-                among = (await self._reader.among(board, where, some)).entries
+                among = (await self._reader.among(board, query, some)).entries
             except NotFound:
                 among = []
             found |= {each.member: Placed(each.board_rank, each.member, float(each.score)) for each in among}

@@ -30,13 +30,12 @@ from laurels.scores.submission import BatchResult, MetadataSet, Submission, Subm
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from laurels.arguments import AboutMatch, Carried, InWindow, Paging
+    from laurels.arguments import AboutMatch, Carried, InWindow, Paging, Selection
     from laurels.boards.ordering import Score
     from laurels.client.call import Caller
     from laurels.client.lines import Compression
     from laurels.client.live import Update
     from laurels.client.steps import Flow, Reply, Stream
-    from laurels.scores.metadata import Selection
     from laurels.valkey.messages import Durability
 
 Query: TypeAlias = "Mapping[str, object]"

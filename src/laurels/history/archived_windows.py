@@ -20,13 +20,15 @@ from laurels.history.recount import Ended
 from laurels.history.snapshots import order_of
 from laurels.moments import datetime_of, moment_of
 from laurels.scores.page_cursor import read_cursor, write_cursor
-from laurels.scores.queries import AROUND_LIMIT, PAGE_LIMIT, Where, agreed, check_bound
+from laurels.scores.page_query import PAGE_LIMIT, check_bound
+from laurels.scores.queries import AROUND_LIMIT, window_of
 from laurels.scores.results import Entry, Page, Standing
 from laurels.scores.submission import check_member, member_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from laurels.arguments import Start
     from laurels.boards.board import Board
     from laurels.boards.catalog import Catalog
     from laurels.boards.keys import BoardRef
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
     from laurels.history.recount import Recount
     from laurels.history.store.snapshots import Ranked, Snapshot, SnapshotStore
     from laurels.scores.page_cursor import Direction
-    from laurels.scores.queries import Start, Stretch
+    from laurels.scores.page_query import PageQuery, WindowQuery
 
 
 @dataclass(frozen=True)
@@ -57,25 +59,25 @@ class Past:
     recount: Recount
     clock: Clock
 
-    async def page(self, ref: BoardRef, where: Where, stretch: Stretch) -> Page:
+    async def page(self, ref: BoardRef, query: PageQuery) -> Page:
         """A page of the window's snapshot: as much of it as was archived, of all that there were."""
         board = await self.catalog.in_force(ref)
-        found = None if stretch.cursor is None else read_cursor(board, stretch.cursor)
-        gone = await self._gone(board, where if found is None else agreed(board, found, where))
+        found = None if query.cursor is None else read_cursor(board, query.cursor)
+        gone = await self._gone(board, query if found is None else window_of(board, found, query))
         snapshot = await self._snapshot(gone)
-        limit, start = stretch.limit, stretch.start if found is None else found.start
+        limit, start = query.limit, query.start if found is None else found.start
         if found is not None:
             first, limit = await self._from(gone, snapshot, found.position, found.direction, limit)
-        elif stretch.rank is not None:
-            first = stretch.rank
+        elif query.rank is not None:
+            first = query.rank
         else:
             first = 1 if start == "top" else max(1, snapshot.entries - limit + 1)
-        return await self._page(gone, snapshot, _Part(first, limit, start, stretch.change))
+        return await self._page(gone, snapshot, _Part(first, limit, start, query.change))
 
-    async def standing(self, ref: BoardRef, where: Where, member: str) -> Standing:
+    async def standing(self, ref: BoardRef, query: WindowQuery, member: str) -> Standing:
         """Where a member stood: by the window's snapshot, or recounted if that does not tell."""
         encoded = check_member(member)
-        gone = await self._gone(await self.catalog.in_force(ref), where)
+        gone = await self._gone(await self.catalog.in_force(ref), query)
         board, dense = gone.board, gone.board.definition.dense
         snapshot = await self.snapshots.of_window(gone.board_id, *_named(gone.address))
         if snapshot:
@@ -108,12 +110,14 @@ class Past:
             raise _not_kept(gone)
         raise NotFound(f"{gone}: {member!r} has no entry in it that is archived")
 
-    async def around(self, ref: BoardRef, where: Where, member: str, above: int = 5, below: int = 5) -> Page:
+    async def around(
+        self, ref: BoardRef, query: WindowQuery, member: str, above: int = 5, below: int = 5
+    ) -> Page:
         """A member with those just above and below it, as far as they were archived."""
         encoded = check_member(member)
         check_bound("above", above, 0, AROUND_LIMIT)
         check_bound("below", below, 0, AROUND_LIMIT)
-        gone = await self._gone(await self.catalog.in_force(ref), where)
+        gone = await self._gone(await self.catalog.in_force(ref), query)
         snapshot = await self._snapshot(gone)
         stood = (await self.snapshots.standings([snapshot.id], [encoded])).get((snapshot.id, encoded))
         if stood is None:
@@ -179,10 +183,10 @@ class Past:
             raise NotFound(f"there is no board {ref}")
         return stored.id
 
-    async def _gone(self, board: Board, where: Where) -> Ended:
-        cut = parse_cut(where.group, board.definition)
-        pane = board.pane(where.period, cut)
-        slot = pane.calendar.parse(where.slot or "")
+    async def _gone(self, board: Board, query: WindowQuery) -> Ended:
+        cut = parse_cut(query.group, board.definition)
+        pane = board.pane(query.period, cut)
+        slot = pane.calendar.parse(query.slot or "")
         return Ended(board, await self.board_id(board.ref), pane, slot, cut)
 
     async def _snapshot(self, gone: Ended) -> Snapshot:

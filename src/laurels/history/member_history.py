@@ -20,7 +20,7 @@ from laurels.history.list_cursor import read_bookmark, write_bookmark
 from laurels.history.records import History, PastStanding
 from laurels.history.recount import Ended
 from laurels.moments import moment_of
-from laurels.scores.queries import check_bound
+from laurels.scores.page_query import check_bound
 from laurels.scores.shards import SpreadWindow
 from laurels.scores.submission import check_member
 from laurels.valkey.functions import DefinitionChanged

@@ -17,7 +17,8 @@ from starlette.convertors import Convertor, register_url_convertor
 from laurels.boards.declared import NAME_PATTERN
 from laurels.errors import InvalidInput
 from laurels.history.member_history import LIMIT as HISTORY_LIMIT
-from laurels.scores.queries import AROUND_LIMIT, BUCKET_LIMIT, PAGE_LIMIT
+from laurels.scores.page_query import PAGE_LIMIT
+from laurels.scores.queries import AROUND_LIMIT, BUCKET_LIMIT
 from laurels.wording import no_such, of_msgspec
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from laurels.boards.keys import parse_cut
 from laurels.errors import LaurelsError, NotFound, Unavailable
 from laurels.logs import get_logger
 from laurels.moments import SECOND, moment_of
-from laurels.scores.queries import Stretch, Where
+from laurels.scores.page_query import PageQuery, WindowQuery
 from laurels.scores.submission import check_member
 from laurels.scores.view_diff import Seen, change, is_of_one_moment, is_same_window
 from laurels.valkey import streams
@@ -63,8 +63,7 @@ class View:
     """
 
     ref: BoardRef
-    where: Where
-    limit: int = 100
+    query: PageQuery
     member: str | None = None
 
 
@@ -119,13 +118,14 @@ class Live:
     async def _resolved(self, view: View) -> View:
         """The same for all who mean the same."""
         board = await self.catalog.in_force(view.ref)
-        where = view.where
-        cut = parse_cut(where.group, board.definition)
-        pane = board.pane(where.period, cut)
+        asked = view.query
+        cut = parse_cut(asked.group, board.definition)
+        pane = board.pane(asked.period, cut)
         if view.member is not None:
             check_member(view.member)
-        Stretch(limit=view.limit).check()
-        return View(view.ref, Where(pane.label, where.slot, str(cut) or None), view.limit, view.member)
+        query = PageQuery(pane.label, asked.slot, str(cut) or None, asked.limit)
+        query.check()
+        return View(view.ref, query, view.member)
 
     def stop(self) -> None:
         """Every follower is at its end, and nobody else begins: the process is about to."""
@@ -163,23 +163,21 @@ class Pulse:
         self.ref = ref
         self.watchers: set[Watcher] = set()
         self._live = live
-        self._reading: dict[tuple[Where, int], asyncio.Task[Page]] = {}
+        self._reading: dict[PageQuery, asyncio.Task[Page]] = {}
         self.task = asyncio.create_task(self._run(), name=f"live pulse of {ref}")
 
-    async def page(self, where: Where, limit: int) -> Page:
-        """Whoever asks for the same at the same time shares one answer."""
-        asked = (where, limit)
-        reading = self._reading.get(asked)
+    async def page(self, query: PageQuery) -> Page:
+        """Reads a page once for all watchers that ask for it at the same time."""
+        reading = self._reading.get(query)
         if reading is None:
-            stretch = Stretch(limit=limit)
-            reading = asyncio.create_task(self._live.reader.page(self.ref, where, stretch))
-            self._reading[asked] = reading
-            reading.add_done_callback(lambda done: self._has_read(asked, done))
+            reading = asyncio.create_task(self._live.reader.page(self.ref, query))
+            self._reading[query] = reading
+            reading.add_done_callback(lambda done: self._has_read(query, done))
         return await asyncio.shield(reading)
 
-    def _has_read(self, asked: tuple[Where, int], done: asyncio.Task[Page]) -> None:
-        if self._reading.get(asked) is done:
-            del self._reading[asked]
+    def _has_read(self, query: PageQuery, done: asyncio.Task[Page]) -> None:
+        if self._reading.get(query) is done:
+            del self._reading[query]
         if not done.cancelled():
             done.exception()  # those who asked hear of it; there may be none left
 
@@ -347,21 +345,21 @@ class Watcher:
 
     async def _look(self) -> Seen:
         view = self.view
-        page = await self.pulse.page(view.where, view.limit)
+        page = await self.pulse.page(view.query)
         if view.member is None:
             return Seen(page)
         seen = Seen(page, await self._standing(page, view.member))
         for _ in range(LOOKS):
             if is_of_one_moment(seen, view.member):
                 break
-            page = await self.pulse.page(view.where, view.limit)
+            page = await self.pulse.page(view.query)
             seen = Seen(page, await self._standing(page, view.member))
         return seen
 
     async def _standing(self, page: Page, member: str) -> Standing | None:
-        where = Where(self.view.where.period, page.slot, self.view.where.group)
+        query = WindowQuery(self.view.query.period, page.slot, self.view.query.group)
         try:
-            return await self._live.reader.standing(self.view.ref, where, member)
+            return await self._live.reader.standing(self.view.ref, query, member)
         except NotFound:  # the page was there a moment ago, so it is the member who is not
             return None
 

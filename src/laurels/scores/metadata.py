@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from laurels.boards.board import Address
 from laurels.boards.keys import WHOLE, BoardRef, parse_cut
@@ -24,6 +24,7 @@ from laurels.valkey.messages import MetadataHeader
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from laurels.arguments import Selection
     from laurels.boards.board import Board, Pane, Target
     from laurels.boards.catalog import Catalog
     from laurels.boards.retention import Retention
@@ -35,19 +36,6 @@ if TYPE_CHECKING:
 
 # Windows that are asked for a member in one round trip.
 WHY: Final = "are made of several submissions, so they carry no metadata"
-
-
-class Selection(TypedDict, total=False):
-    """Which entries of a member, and the id of the change.
-
-    `period` and `slot` name one window, as in reads; `group` names one group. Whatever is not named is every
-    live one.
-    """
-
-    period: str | None
-    slot: str | None
-    group: str | None
-    id: str | None
 
 
 @dataclass(frozen=True, slots=True)

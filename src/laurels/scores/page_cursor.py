@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from laurels.arguments import Start  # noqa: TC001  # msgspec reads the annotations
 from laurels.boards.keys import parse_cut
 from laurels.boards.ordering import Position
 from laurels.errors import InvalidInput, StaleCursor
@@ -25,7 +26,7 @@ class _Contents(msgspec.Struct, array_like=True, frozen=True):
     label: str
     slot: str
     cut: str
-    start: Literal["top", "bottom"]
+    start: Start
     direction: Direction
     place: bytes
     member: bytes
@@ -37,13 +38,13 @@ class Cursor(msgspec.Struct, frozen=True):
     label: str
     slot: str
     cut: str
-    start: Literal["top", "bottom"]
+    start: Start
     direction: Direction
     position: Position
 
 
 def write_cursor(
-    board: Board, address: Address, start: Literal["top", "bottom"], direction: Direction, position: Position
+    board: Board, address: Address, start: Start, direction: Direction, position: Position
 ) -> str:
     contents = _Contents(
         str(board.ref),

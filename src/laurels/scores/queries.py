@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import msgspec
 
@@ -22,6 +22,7 @@ from laurels.boards.keys import parse_cut
 from laurels.boards.ordering import Position
 from laurels.errors import InvalidInput, NotFound, StaleCursor
 from laurels.scores.page_cursor import Cursor, Direction, read_cursor, write_cursor
+from laurels.scores.page_query import PageQuery, WindowQuery, check_bound
 from laurels.scores.results import Among, Bucket, Distribution, Entry, Friend, Page, Percentile, Standing
 from laurels.scores.shards import SpreadWindow
 from laurels.scores.submission import check_member, member_text
@@ -30,6 +31,7 @@ from laurels.valkey.functions import DefinitionChanged
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
+    from laurels.arguments import Start
     from laurels.boards.board import Board, Pane
     from laurels.boards.catalog import Catalog
     from laurels.boards.keys import BoardRef
@@ -41,41 +43,12 @@ if TYPE_CHECKING:
     from laurels.valkey.client import Valkey
     from laurels.valkey.messages import PageReply
 
-PAGE_LIMIT: Final = 1000
 AMONG_LIMIT: Final = 1000
 AROUND_LIMIT: Final = 500
 BUCKET_LIMIT: Final = 1000
 SHARE_DIGITS: Final = 6
 
-Start = Literal["top", "bottom"]
 Answer = TypeVar("Answer")
-
-
-@dataclass(frozen=True, slots=True)
-class Where:
-    """Which window a question is about: the board's first, its current slot and everybody, unless said."""
-
-    period: str | None = None
-    slot: str | None = None
-    group: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Stretch:
-    """Which entries of a window: `limit` of them, from an end, behind a cursor, or from a rank on."""
-
-    limit: int = 100
-    start: Start = "top"
-    cursor: str | None = None
-    rank: int | None = None
-    change: bool = False
-
-    def check(self) -> None:
-        check_bound("limit", self.limit, 1, PAGE_LIMIT)
-        if self.rank is not None:
-            check_bound("rank", self.rank, 1, 2**53)
-            if self.cursor is not None or self.start == "bottom":
-                raise InvalidInput.at("rank", "jumps from the top, so it goes with neither cursor nor bottom")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,41 +83,36 @@ class Reader:
         self._clock = clock
         self._kept = kept
 
-    async def page(
-        self,
-        ref: BoardRef,
-        where: Where,
-        stretch: Stretch,
-    ) -> Page:
+    async def page(self, ref: BoardRef, query: PageQuery) -> Page:
         """Entries from the top or the bottom, behind a cursor, or from a rank on."""
-        stretch.check()
-        limit, rank = stretch.limit, stretch.rank
+        query.check()
+        limit, rank = query.limit, query.rank
 
         async def ask(board: Board) -> Page:
-            if stretch.cursor is None:
-                view = await self._view(board, where)
+            if query.cursor is None:
+                view = await self._view(board, query)
                 if rank is not None:
                     reply = await view.window.from_start(rank - 1, limit)
-                elif stretch.start == "top":
+                elif query.start == "top":
                     reply = await view.window.from_start(0, limit)
                 else:
                     reply = await view.window.from_end(0, limit)
-                return await self._page_of(view, reply, stretch.start, change=stretch.change)
-            found = read_cursor(board, stretch.cursor)
-            view = await self._view(board, agreed(board, found, where))
+                return await self._page_of(view, reply, query.start, change=query.change)
+            found = read_cursor(board, query.cursor)
+            view = await self._view(board, window_of(board, found, query))
             go = view.window.after if found.direction == "after" else view.window.before
             return await self._page_of(
-                view, await go(found.position, limit), found.start, change=stretch.change
+                view, await go(found.position, limit), found.start, change=query.change
             )
 
         return await self._asked(ref, ask)
 
-    async def standing(self, ref: BoardRef, where: Where, member: str) -> Standing:
+    async def standing(self, ref: BoardRef, query: WindowQuery, member: str) -> Standing:
         """Where one member stands; raises `NotFound` when it has no entry."""
         encoded = check_member(member)
 
         async def ask(board: Board) -> Standing:
-            view = await self._view(board, where)
+            view = await self._view(board, query)
             total, (stood,) = await view.window.standing((encoded,))
             if stood is None:
                 raise NotFound(f"{ref}: {member!r} has no entry in {_named(view)}")
@@ -161,14 +129,16 @@ class Reader:
 
         return await self._asked(ref, ask)
 
-    async def around(self, ref: BoardRef, where: Where, member: str, above: int = 5, below: int = 5) -> Page:
+    async def around(
+        self, ref: BoardRef, query: WindowQuery, member: str, above: int = 5, below: int = 5
+    ) -> Page:
         """A member with those just above and below it."""
         encoded = check_member(member)
         check_bound("above", above, 0, AROUND_LIMIT)
         check_bound("below", below, 0, AROUND_LIMIT)
 
         async def ask(board: Board) -> Page:
-            view = await self._view(board, where)
+            view = await self._view(board, query)
             reply = await view.window.around(encoded, above, below)
             if reply is None:
                 raise NotFound(f"{ref}: {member!r} has no entry in {_named(view)}")
@@ -176,14 +146,14 @@ class Reader:
 
         return await self._asked(ref, ask)
 
-    async def among(self, ref: BoardRef, where: Where, members: Sequence[str]) -> Among:
+    async def among(self, ref: BoardRef, query: WindowQuery, members: Sequence[str]) -> Among:
         """These members ranked among themselves, each with its rank among all."""
         if len(members) > AMONG_LIMIT:
             raise InvalidInput.at("members", f"must be at most {AMONG_LIMIT}, not {len(members)}")
         distinct = {check_member(member): member for member in members}
 
         async def ask(board: Board) -> Among:
-            view = await self._view(board, where)
+            view = await self._view(board, query)
             _, found = await view.window.standing(list(distinct), brief=True)
             ordering = board.ordering
             present = [(encoded, stood) for encoded, stood in zip(distinct, found, strict=True) if stood]
@@ -202,12 +172,12 @@ class Reader:
 
         return await self._asked(ref, ask)
 
-    async def percentile(self, ref: BoardRef, where: Where, share: float | str) -> Percentile:
+    async def percentile(self, ref: BoardRef, query: WindowQuery, share: float | str) -> Percentile:
         """The score that this share of the entries are no better than; at 1 the best, at 0 the worst."""
         numerator, denominator = _parse_share(share)
 
         async def ask(board: Board) -> Percentile:
-            view = await self._view(board, where)
+            view = await self._view(board, query)
             reply = await view.window.at_share(numerator, denominator)
             if not reply.entries:
                 raise NotFound(f"{ref}: nobody has an entry in {_named(view)}")
@@ -216,12 +186,12 @@ class Reader:
 
         return await self._asked(ref, ask)
 
-    async def distribution(self, ref: BoardRef, where: Where, buckets: int = 20) -> Distribution:
+    async def distribution(self, ref: BoardRef, query: WindowQuery, buckets: int = 20) -> Distribution:
         """How many entries have which scores, in buckets of equal width."""
         check_bound("buckets", buckets, 1, BUCKET_LIMIT)
 
         async def ask(board: Board) -> Distribution:
-            view = await self._view(board, where)
+            view = await self._view(board, query)
             ends = [await view.window.from_start(0, 1), await view.window.from_end(0, 1)]
             if not all(reply.entries for reply in ends):
                 return Distribution(0, [])
@@ -252,11 +222,11 @@ class Reader:
                     raise
                 board = newest
 
-    async def _view(self, board: Board, where: Where) -> _View:
+    async def _view(self, board: Board, query: WindowQuery) -> _View:
         now = self._clock()
-        cut = parse_cut(where.group, board.definition)
-        pane = board.pane(where.period, cut)
-        slot = board.slot(pane, where.slot, now)
+        cut = parse_cut(query.group, board.definition)
+        pane = board.pane(query.period, cut)
+        slot = board.slot(pane, query.slot, now)
         if pane.how == "fold":
             await self._rolling.ensure(board, pane, slot)
             self._rolling.prepare(board, now)
@@ -302,7 +272,7 @@ class Reader:
             return [None] * len(members)
         try:
             before = await self._view(
-                view.board, Where(view.address.label, earlier.text, str(view.address.cut))
+                view.board, WindowQuery(view.address.label, earlier.text, str(view.address.cut))
             )
         except NotFound:
             if self._kept is None:
@@ -313,24 +283,19 @@ class Reader:
         return [stood.better + 1 if stood else None for stood in found]
 
 
-def check_bound(field: str, value: int, least: int, greatest: int) -> None:
-    if not least <= value <= greatest:
-        raise InvalidInput.at(field, f"must lie within {least} and {greatest}, not {value}")
-
-
-def agreed(board: Board, cursor: Cursor, where: Where) -> Where:
-    """The cursor's own window, unless the question names another."""
-    group = None if where.group is None else str(parse_cut(where.group, board.definition))
+def window_of(board: Board, cursor: Cursor, query: WindowQuery) -> WindowQuery:
+    """The cursor's own window, unless the query names another."""
+    group = None if query.group is None else str(parse_cut(query.group, board.definition))
     for name, asked, own in (
-        ("period", where.period, cursor.label),
-        ("slot", where.slot, cursor.slot),
+        ("period", query.period, cursor.label),
+        ("slot", query.slot, cursor.slot),
         ("group", group, cursor.cut),
     ):
         if asked is not None and asked != own:
             raise StaleCursor.at(
                 "cursor", f"belongs to {name} {own!r}, not {asked!r}; begin again without it"
             )
-    return Where(cursor.label, cursor.slot, cursor.cut)
+    return WindowQuery(cursor.label, cursor.slot, cursor.cut)
 
 
 def _entries(board: Board, reply: PageReply) -> list[Entry]:

@@ -16,7 +16,7 @@ from laurels.errors import Forbidden, InvalidInput, NotFound
 from laurels.http.authentication import Call, identify
 from laurels.http.openapi import own_name, problem_answers, query_parameters
 from laurels.http.parameters import NoParameters, parse_pairs, query
-from laurels.scores.queries import PAGE_LIMIT
+from laurels.scores.page_query import PAGE_LIMIT
 
 router = APIRouter(tags=["campus"], generate_unique_id_function=own_name)
 

@@ -23,7 +23,8 @@ from laurels.http.openapi import header_parameters, own_name, problem_answers, q
 from laurels.http.parameters import NoParameters, parse_pairs, query
 from laurels.moments import Moment, datetime_of
 from laurels.scores.idempotency import FIELD
-from laurels.scores.queries import AMONG_LIMIT, PAGE_LIMIT
+from laurels.scores.page_query import PAGE_LIMIT
+from laurels.scores.queries import AMONG_LIMIT
 from laurels.scores.submission import check_member
 
 FORM = "application/x-www-form-urlencoded"

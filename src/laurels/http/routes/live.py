@@ -21,7 +21,7 @@ from laurels.http.operation import Operations
 from laurels.http.parameters import WindowParameters
 from laurels.http.problems import encode_problem
 from laurels.scores.live import View
-from laurels.scores.queries import PAGE_LIMIT, Where
+from laurels.scores.page_query import PAGE_LIMIT, PageQuery
 from laurels.scores.view_diff import Snapshot
 
 if TYPE_CHECKING:
@@ -97,8 +97,8 @@ async def follow_live(call: Call, asked: LiveParameters) -> Response:
     """
     keyring: Keyring = call.request.app.state.keyring
     generation = keyring.generation
-    where = Where(asked.period, asked.slot, asked.group)
-    view = View(BoardRef.parse(call.board), where, asked.limit, asked.member)
+    query = PageQuery(**asked.where(), limit=asked.limit)
+    view = View(BoardRef.parse(call.board), query, asked.member)
     last_id = call.request.headers.get("last-event-id", asked.last_event_id)
     return EventStream(call, await call.laurels.live.follow(view, last_id), generation)
 

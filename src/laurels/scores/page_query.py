@@ -1,0 +1,67 @@
+"""Which window a query reads, and which entries of it: for the engine and as the query of a URL. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Final
+
+import msgspec
+from msgspec import Meta
+
+from laurels.arguments import Start  # noqa: TC001  # msgspec reads the annotations
+from laurels.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from laurels.arguments import InWindow
+
+PAGE_LIMIT: Final = 1000
+
+
+class WindowQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which window is asked about: by default the board's first, its current slot, and everybody."""
+
+    period: Annotated[
+        str | None, Meta(description="A window by its name. Default: the board's first.", examples=["daily"])
+    ] = None
+    slot: Annotated[
+        str | None, Meta(description="One of its slots. Default: the current one.", examples=["2025-10-24"])
+    ] = None
+    group: Annotated[
+        str | None,
+        Meta(
+            description="A group, such as `country=BR` or `region=asia,city=tokyo`; in a value, `%`, `,` and "
+            "`=` are percent-encoded once more. Default: everybody.",
+            examples=["country=BR"],
+        ),
+    ] = None
+
+    def in_window(self) -> InWindow:
+        """As keyword arguments."""
+        return {"period": self.period, "slot": self.slot, "group": self.group}
+
+
+class PageQuery(WindowQuery, frozen=True):
+    """Which entries of a window: `limit` of them, from an end, behind a cursor, or from a rank on."""
+
+    limit: Annotated[int, Meta(ge=1, le=PAGE_LIMIT, description="How many entries.")] = 100
+    start: Annotated[Start, Meta(description="Which end to begin at.")] = msgspec.field(
+        name="from", default="top"
+    )
+    cursor: Annotated[str | None, Meta(description="`next` or `previous` of a page.")] = None
+    rank: Annotated[
+        Annotated[int, Meta(ge=1)] | None, Meta(description="Begin at this place from the top.")
+    ] = None
+    change: Annotated[
+        bool, Meta(description="Whether to tell the ranks that each gained since the window before.")
+    ] = False
+
+    def check(self) -> None:
+        check_bound("limit", self.limit, 1, PAGE_LIMIT)
+        if self.rank is not None:
+            check_bound("rank", self.rank, 1, 2**53)
+            if self.cursor is not None or self.start == "bottom":
+                raise InvalidInput.at("rank", "jumps from the top, so it goes with neither cursor nor bottom")
+
+
+def check_bound(field: str, value: int, least: int, greatest: int) -> None:
+    if not least <= value <= greatest:
+        raise InvalidInput.at(field, f"must lie within {least} and {greatest}, not {value}")
