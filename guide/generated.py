@@ -70,7 +70,7 @@ def metric_names(prefix: str) -> str:
     rows = [
         (f"`{each.name}{'_total' if each.type == 'counter' else ''}`", each.type, each.documentation)
         for each in families
-        if each.name.startswith(prefix)
+        if each.name.startswith(prefix) and not each.name.endswith("_created")  # of the library
     ]
     return table("metric", "type", "tells", rows=rows)
 
