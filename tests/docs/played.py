@@ -1,5 +1,5 @@
-"""Plays a page of the documentation from top to bottom, as a reader would: with a folder, a shell, and programs
-that keep running beside it.
+"""Plays a page of the documentation from top to bottom, as a reader would: with a folder, a shell, and
+programs that keep running beside it.
 
 - A block with a title is a file, unless the title is one of the two below.
 - `sh` runs in one shell; the `text` or `json` after it is what it prints, `…` standing for anything.
