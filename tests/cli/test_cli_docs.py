@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import hooks
 import pytest
 from typer.main import get_command
 
@@ -30,7 +31,7 @@ def commands(node: Any, path: str) -> dict[str, set[str]]:  # noqa: ANN401  # Ty
 
 
 def documented() -> dict[str, set[str]]:
-    sections = re.split(r"^## ", (DOCUMENTS / "cli.md").read_text(), flags=re.MULTILINE)[1:]
+    sections = re.split(r"^## ", hooks.filled((DOCUMENTS / "cli.md").read_text()), flags=re.MULTILINE)[1:]
     return {
         section.splitlines()[0]: set(re.findall(r"^\| `(--[a-z-]+)", section, re.MULTILINE))
         for section in sections

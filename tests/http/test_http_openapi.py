@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import hooks
 import msgspec
 import pytest
 
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
     from httpx import AsyncClient
 
-DOCUMENTATION = (Path(__file__).parents[2] / "docs" / "reference" / "http.md").read_text()
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
+ROUTES, RULES = (hooks.filled((REFERENCE / name).read_text()) for name in ("http-routes.md", "http.md"))
 BOARD = "/v1/projects/{project}/boards/{board}"
 CONTRACT = {
     ("GET", "/v1/projects"),
@@ -117,36 +119,54 @@ def test_the_document_has_the_routes_of_the_contract(document: dict[str, Any]):
     assert {(method, path) for method, path, _ in operations(document)} == CONTRACT
 
 
+def documented_routes() -> dict[tuple[str, str], tuple[str, str]]:
+    """By method and path the scope, and the text."""
+    found: dict[tuple[str, str], tuple[str, str]] = {}
+    for section in re.split(r"^### ", ROUTES, flags=re.MULTILINE)[1:]:
+        route = re.search(r"^`([A-Z]+) (\S+)`(?:, with the scope `(\w+)`)?$", section, re.MULTILINE)
+        assert route, section
+        found[route[1], route[2]] = (route[3] or "", section)
+    return found
+
+
 def test_the_documentation_has_the_routes_scopes_and_parameters_of_the_document(document: dict[str, Any]):
-    rows = re.findall(r"^\| `([A-Z]+) (\S+)` \|(.*?)\|(.*?)\|", DOCUMENTATION, re.MULTILINE)
-    documented = {
-        (method, path.replace("…", BOARD)): (scope.strip(), names.strip())
-        for method, path, scope, names in rows
-    }
+    documented = documented_routes()
     scopes = {(each.method, re.sub(r":\w+", "", BOARD + each.path)): each.scope for each in OPERATIONS}
     assert documented.keys() == CONTRACT
     for method, path, operation in operations(document):
         names = [each["name"] for each in operation.get("parameters", []) if each["in"] == "query"]
-        scope, parameters = documented[method, path]
-        assert parameters == ", ".join(names), (method, path)
+        scope, text = documented[method, path]
+        assert re.findall(r"^\| `(\S+)` \| query \|", text, re.MULTILINE) == names, (method, path)
         assert scope == scopes.get((method, path), scope)
+        assert bool(scope) == needs_a_key(path)
         assert (f"Needs the scope `{scope}`." in operation.get("description", "")) == needs_a_key(path)
 
 
-def test_the_documentation_has_every_parameter(document: dict[str, Any]):
-    _, _, table = DOCUMENTATION.partition("| parameter | default | means |")
-    named = re.findall(r"^\| (`.*?`) \|", table.partition("\n\n")[0], re.MULTILINE)
-    documented = {name for cell in named for name in re.findall(r"`(\w+)`", cell)}
-    assert documented == {
-        each["name"]
-        for _, _, operation in operations(document)
-        for each in operation.get("parameters", [])
-        if each["in"] == "query"
-    }
+def test_the_documentation_has_a_body_and_an_answer_for_every_route(document: dict[str, Any]):
+    documented = documented_routes()
+    for method, path, operation in operations(document):
+        _, text = documented[method, path]
+        for kind in operation.get("requestBody", {}).get("content", {}):
+            assert f"Body, `{kind}`:\n\n```" in text, (method, path)
+        for status, answer in operation["responses"].items():
+            for kind in answer.get("content", {}) if status.startswith("2") else ():
+                assert f"Answer {status}, `{kind}`:\n\n```" in text, (method, path)
+
+
+def test_the_documentation_says_what_every_parameter_means(document: dict[str, Any]):
+    documented = documented_routes()
+    for method, path, operation in operations(document):
+        for parameter in operation.get("parameters", []):
+            row = rf"^\| `{re.escape(parameter['name'])}` \| {parameter['in']} \|.*\| \S.* \|$"
+            assert re.search(row, documented[method, path][1], re.MULTILINE), (
+                method,
+                path,
+                parameter["name"],
+            )
 
 
 def test_the_documentation_has_every_problem():
-    rows = re.findall(r"^\| `/problems/([\w-]+)` \| (\d+) \|", DOCUMENTATION, re.MULTILINE)
+    rows = re.findall(r"^\| `/problems/([\w-]+)` \| (\d+) \|", RULES, re.MULTILINE)
     assert {(kind, int(status)) for kind, status in rows} == {
         (kind.kind, kind.status) for kind in EXPLANATIONS
     }
