@@ -217,7 +217,7 @@ PURE = {
     "boards.preview",
     "boards.rating",
     "boards.templates",
-    "boards.tiling",
+    "boards.recurrence",
     "boards.timezones",
     "boards.windows",
     "client.events",

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from redis.crc import key_slot
 
-from laurels.boards.board import Address, Board
+from laurels.boards.board import Board, WindowAddress
 from laurels.boards.definition import BoardDefinition, Window, parse_definition
 from laurels.boards.keys import WHOLE, BoardRef, Cut, KeySpace, parse_cut
 from laurels.boards.windows import Calendar
@@ -37,8 +37,8 @@ def board(ref: str = "arcade/race", *, cluster: bool = False, **definition: obje
 
 
 def key(of: Board, label: str, cut: Cut = WHOLE, moment: int = FRIDAY, shard: int = 0) -> str:
-    slot = of.pane(label, cut).calendar.at(moment)
-    return of.window_key(shard, Address(label, slot.text, cut))
+    slot = of.zoned_window(label, cut).calendar.at(moment)
+    return of.window_key(shard, WindowAddress(label, slot.text, cut))
 
 
 class TestOwnLayout:

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from laurels.boards.board import Address, Board
+from laurels.boards.board import Board, WindowAddress
 from laurels.boards.definition import BoardDefinition, parse_definition
 from laurels.boards.keys import WHOLE, BoardRef
 from laurels.boards.leaders import LeadersBoard
@@ -27,7 +27,7 @@ def test_every_range_has_its_key_to_the_letter(code: str, on_a_node: str, on_a_c
     of = LeadersBoard.of("high.score", code)
     for cluster, key in ((False, on_a_node), (True, on_a_cluster)):
         board = Board(BoardRef("acme", of.name), of.definition, 1, cluster=cluster)
-        address = Address(board.pane(None).label, of.current(NOW).text, WHOLE)
+        address = WindowAddress(board.zoned_window(None).label, of.current(NOW).text, WHOLE)
         assert board.window_key(0, address) == key
 
 

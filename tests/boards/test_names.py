@@ -171,7 +171,7 @@ def named_patterns(*, is_cluster: bool) -> dict[str, tuple[Pattern, ...]]:
 def keys_of(definition: BoardDefinition, label: str, values: list[str], *, is_cluster: bool) -> Iterator[str]:
     """What a board of this definition would call its windows, with these values in placeholders."""
     board = Board(MINE, definition, 1, cluster=is_cluster)
-    calendar = board.pane(label).calendar
+    calendar = board.zoned_window(label).calendar
     for value in {*values, ""}:
         try:
             placeholders = calendar.placeholders(calendar.parse(value))

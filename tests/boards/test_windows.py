@@ -631,13 +631,13 @@ class TestRemembering:
     ):
         daily = calendar("daily", "America/New_York")
         found: list[Moment] = []
-        find = daily._tiling.find  # pyright: ignore[reportPrivateUsage]
+        find = daily._recurrence.find  # pyright: ignore[reportPrivateUsage]
 
         def counted(when: Moment) -> object:
             found.append(when)
             return find(when)
 
-        monkeypatch.setattr(daily._tiling, "find", counted)  # pyright: ignore[reportPrivateUsage]
+        monkeypatch.setattr(daily._recurrence, "find", counted)  # pyright: ignore[reportPrivateUsage]
         for second in range(100):
             assert daily.at(moment("2025-10-24T12:00:00Z") + second).text == "2025-10-24"
             assert daily.at(moment("2025-10-23T12:00:00Z") + second).text == "2025-10-23"

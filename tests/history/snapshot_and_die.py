@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from laurels.clock import FixedClock
 from laurels.engine import Laurels
-from laurels.scores.shards import SpreadWindow
+from laurels.scores.shards import ShardedWindow
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 async def main(valkey_url: str, postgres_url: str, now: str, chunks: str) -> None:
-    scan = SpreadWindow.scan
+    scan = ShardedWindow.scan
 
-    async def scan_and_die(self: SpreadWindow) -> AsyncIterator[list[Listed]]:
+    async def scan_and_die(self: ShardedWindow) -> AsyncIterator[list[Listed]]:
         left = int(chunks)
         async for some in scan(self):
             yield some
@@ -29,7 +29,7 @@ async def main(valkey_url: str, postgres_url: str, now: str, chunks: str) -> Non
             if left == 0:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-    SpreadWindow.scan = scan_and_die
+    ShardedWindow.scan = scan_and_die
     clock = FixedClock(int(now))
     async with Laurels(valkey_url=valkey_url, postgres_url=postgres_url, clock=clock) as laurels:
         await laurels.archivist.take_due(None)

@@ -102,10 +102,12 @@ class Played:
     async def remove(self, member: str) -> None:
         await self.laurels.remove(self.board, member)
         for (label, text, groups), held in self.oracle.entries.items():
-            pane = next(
-                each for each in self.compiled.panes(str(self.oracle.zone(groups))) if each.label == label
+            zoned = next(
+                each
+                for each in self.compiled.zoned_windows(str(self.oracle.zone(groups)))
+                if each.label == label
             )
-            until = pane.held_until(pane.calendar.parse(text))
+            until = zoned.held_until(zoned.calendar.parse(text))
             if until is None or self.clock() < until:
                 held.pop(member, None)
 

@@ -16,7 +16,7 @@ from sqlalchemy import NullPool, create_engine, text
 from topologies import on_node
 
 from laurels.errors import InvalidInput, NotFound, StaleCursor
-from laurels.scores.shards import SpreadWindow
+from laurels.scores.shards import ShardedWindow
 from laurels.scores.submission import Submission
 from laurels.valkey import functions
 
@@ -459,13 +459,13 @@ class TestPages:
     ):
         board = new_board(windows=[{"period": "daily"}])
         engine.submit(board, "ada", 1)
-        read = SpreadWindow.from_start
+        read = ShardedWindow.from_start
 
         async def read_over_midnight(*given: Any) -> Any:  # noqa: ANN401  # as `from_start`
             clock.advance(timedelta(days=1))
             return await read(*given)
 
-        monkeypatch.setattr(SpreadWindow, "from_start", read_over_midnight)
+        monkeypatch.setattr(ShardedWindow, "from_start", read_over_midnight)
         page = engine.page(board)
         assert (page.slot, page.total) == ("2025-10-24", 1)
         assert page.next_reset_at == page.ends_at

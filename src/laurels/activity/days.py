@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache, lru_cache
 from typing import Final, NamedTuple
 
-from laurels.boards.tiling import Days, WallClock
+from laurels.boards.recurrence import Days, WallClock
 from laurels.boards.timezones import zone
 from laurels.moments import HOUR, Moment
 

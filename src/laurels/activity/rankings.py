@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final, Literal
 
 from laurels.activity.scoring import SCOPES
-from laurels.boards.board import Address
+from laurels.boards.board import WindowAddress
 from laurels.boards.definition import BoardDefinition
 from laurels.boards.keys import WHOLE, BoardRef
 from laurels.boards.timezones import zone_names
@@ -140,7 +140,7 @@ class Rankings:
         return len(changed)
 
     async def _held(self, board: Board, day: Day, users: list[str]) -> dict[str, float | None]:
-        key = board.window_key(0, Address("daily", slot_of(day.ymd), WHOLE))
+        key = board.window_key(0, WindowAddress("daily", slot_of(day.ymd), WHOLE))
         held: dict[str, float | None] = {}
         for first in range(0, len(users), MEMBERS_A_COMMAND):
             some = users[first : first + MEMBERS_A_COMMAND]

@@ -387,5 +387,5 @@ def _claims(board: Board) -> tuple[object, ...]:
 
 def _outline(board: Board, window: Window) -> tuple[object, ...]:
     """What a window is made of; a rolling one may take its days from a window that it does not name."""
-    base = board.pane(window.label).base
+    base = board.zoned_window(window.label).base
     return window.period, window.sum_of, window.days, window.seconds, base.label if base else None

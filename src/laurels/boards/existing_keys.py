@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from laurels.boards.board import Address
+from laurels.boards.board import WindowAddress
 from laurels.boards.keys import WHOLE
 from laurels.boards.retention import PARTS, target_at
 from laurels.boards.window_names import WindowNames
@@ -35,7 +35,7 @@ SORTED_SET: Final = "zset"
 class Found:
     """What other programs have under the names of a board."""
 
-    adoptable: dict[str, Address] = field(default_factory=dict)
+    adoptable: dict[str, WindowAddress] = field(default_factory=dict)
     """Sorted sets that can be windows of the board, by key."""
     others: dict[str, str] = field(default_factory=dict)
     """What has another type, or the name of what a window keeps beside itself: type by key."""
@@ -75,7 +75,7 @@ class ExistingKeys:
         """Makes these sorted sets windows of the board."""
         now = self.clock()
         for address in sorted(found.adoptable.values(), key=lambda each: (each.token, bool(each.cut))):
-            whole = Address(address.label, address.slot, WHOLE)
+            whole = WindowAddress(address.label, address.slot, WHOLE)
             for each in (whole, address):  # a group is listed after its window
                 target = target_at(board, each)
                 if target and _is_kept(target, now):
@@ -106,7 +106,7 @@ def _part(key: str) -> str:
 
 
 def _is_kept(target: Target, now: int) -> bool:
-    until = target.pane.held_until(target.slot)
+    until = target.zoned.held_until(target.slot)
     return until is None or now < until
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from laurels.boards.board import Address
+from laurels.boards.board import WindowAddress
 from laurels.boards.consent import RATINGS, windows_at_risk
 from laurels.boards.keys import WHOLE
 from laurels.boards.retention import target_at
@@ -70,12 +70,12 @@ class Losses:
 
     async def _askable(
         self, board: Board, labels: frozenset[str], now: Moment
-    ) -> AsyncIterator[tuple[int, Address]]:
+    ) -> AsyncIterator[tuple[int, WindowAddress]]:
         """The windows of these names that can be asked for, whole and by group, in each shard."""
         current = {
-            Address(pane.label, pane.calendar.at(now).text, WHOLE)
-            for pane in board.panes(board.definition.timezone)
-            if pane.label in labels
+            WindowAddress(zoned.label, zoned.calendar.at(now).text, WHOLE)
+            for zoned in board.zoned_windows(board.definition.timezone)
+            if zoned.label in labels
         }
         for shard in range(board.keys.shards):
             for address in current:  # also where Valkey lost the list of windows
@@ -86,8 +86,8 @@ class Losses:
                 if is_new and is_askable(board, address, now) and not _is_ahead(board, address, now):
                     yield shard, address
 
-    async def _entries(self, board: Board, found: AsyncIterator[tuple[int, Address]]) -> Counter[str]:
-        entries, chunk = Counter[str](), list[tuple[int, Address]]()
+    async def _entries(self, board: Board, found: AsyncIterator[tuple[int, WindowAddress]]) -> Counter[str]:
+        entries, chunk = Counter[str](), list[tuple[int, WindowAddress]]()
         async for each in found:
             chunk.append(each)
             if len(chunk) == COUNTED_AT_ONCE:
@@ -95,7 +95,7 @@ class Losses:
                 chunk.clear()
         return entries + await self._counted(board, chunk)
 
-    async def _counted(self, board: Board, chunk: Iterable[tuple[int, Address]]) -> Counter[str]:
+    async def _counted(self, board: Board, chunk: Iterable[tuple[int, WindowAddress]]) -> Counter[str]:
         chunk = list(chunk)
         counts = await asyncio.gather(*(self.retention.size(board, *each) for each in chunk))
         entries = Counter[str]()
@@ -104,21 +104,21 @@ class Losses:
         return entries
 
 
-def is_askable(board: Board, address: Address, now: Moment) -> bool:
+def is_askable(board: Board, address: WindowAddress, now: Moment) -> bool:
     """Whether the window can be asked for; or will be, where it has not begun on the board's clock."""
     target = target_at(board, address)
-    if target is None or target.pane.is_hidden:
+    if target is None or target.zoned.is_hidden:
         return False
-    until = target.pane.calendar.kept_until(target.slot)
+    until = target.zoned.calendar.kept_until(target.slot)
     return until is None or now < until
 
 
-def _is_ahead(board: Board, address: Address, now: Moment) -> bool:
+def _is_ahead(board: Board, address: WindowAddress, now: Moment) -> bool:
     """Whether it is a rolling window of tomorrow, which is computed ahead from the same days."""
     target = target_at(board, address)
-    if target is None or target.pane.how != "fold" or target.slot.ends is None:
+    if target is None or target.zoned.how != "fold" or target.slot.ends is None:
         return False
-    current = target.pane.calendar.at(now).ends
+    current = target.zoned.calendar.at(now).ends
     return current is not None and target.slot.ends > current
 
 

@@ -10,7 +10,7 @@ from laurels.boards.keys import WHOLE, Cut
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from laurels.boards.board import Board, Pane
+    from laurels.boards.board import Board, ZonedWindow
     from laurels.boards.definition import BoardDefinition
     from laurels.errors import Drop
     from laurels.moments import Moment
@@ -53,22 +53,22 @@ class Preview:
 
 
 def preview_windows(board: Board, now: Moment) -> tuple[PreviewedWindow, ...]:
-    panes = {pane.label: pane for pane in board.panes(board.definition.timezone)}
-    return tuple(_previewed(board, panes[window.label], now) for window in board.definition.windows)
+    zoned_windows = {zoned.label: zoned for zoned in board.zoned_windows(board.definition.timezone)}
+    return tuple(_previewed(board, zoned_windows[window.label], now) for window in board.definition.windows)
 
 
-def _previewed(board: Board, pane: Pane, now: Moment) -> PreviewedWindow:
-    slot = pane.calendar.at(now)
-    following = pane.calendar.following(slot)
-    placeholders = pane.calendar.placeholders(slot)
+def _previewed(board: Board, zoned: ZonedWindow, now: Moment) -> PreviewedWindow:
+    slot = zoned.calendar.at(now)
+    following = zoned.calendar.following(slot)
+    placeholders = zoned.calendar.placeholders(slot)
     cuts = (WHOLE, *(Cut(group, (ANY,) * len(group)) for group in board.definition.groups))
     return PreviewedWindow(
-        period=pane.label,
+        period=zoned.label,
         slot=slot.text,
         starts_at=slot.starts_at,
         ends_at=slot.ends_at,
         next_slot=following.text if following else None,
         keys=tuple(
-            PreviewedKey(str(cut), board.keys.window(0, pane.label, placeholders, cut)) for cut in cuts
+            PreviewedKey(str(cut), board.keys.window(0, zoned.label, placeholders, cut)) for cut in cuts
         ),
     )

@@ -12,7 +12,7 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from laurels.boards.board import CLOCK_SKEW, Address, Target
+from laurels.boards.board import CLOCK_SKEW, Target, WindowAddress
 from laurels.boards.keys import WHOLE, parse_cut
 from laurels.boards.windows import WindowInfo
 from laurels.errors import InvalidInput
@@ -23,7 +23,7 @@ from laurels.valkey.messages import Guard
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Sequence
 
-    from laurels.boards.board import Board, Pane
+    from laurels.boards.board import Board, ZonedWindow
     from laurels.boards.catalog import Catalog
     from laurels.boards.keys import BoardRef
     from laurels.boards.windows import Slot
@@ -58,20 +58,20 @@ class Retention:
         board = await self._catalog.in_force(ref)
         now = self._clock()
         cut = parse_cut(group, board.definition)
-        panes = [pane for pane in board.panes(board.zone_of(cut)) if not pane.is_hidden]
+        zoned_windows = [zoned for zoned in board.zoned_windows(board.zone_of(cut)) if not zoned.is_hidden]
         if period is not None:
-            panes = [board.pane(period, cut)]
+            zoned_windows = [board.zoned_window(period, cut)]
         await self.forget(board)
-        slots = {(pane, pane.calendar.at(now)) for pane in panes}
-        async for pane, slot in self._listed(board, panes, now):
-            slots.add((pane, slot))
+        slots = {(zoned, zoned.calendar.at(now)) for zoned in zoned_windows}
+        async for zoned, slot in self._listed(board, zoned_windows, now):
+            slots.add((zoned, slot))
         newest = sorted(slots, key=lambda each: _newest_first(*each))[:limit]
         counts = await asyncio.gather(
-            *(self._entries(board, Address(pane.label, slot.text, cut)) for pane, slot in newest)
+            *(self._entries(board, WindowAddress(zoned.label, slot.text, cut)) for zoned, slot in newest)
         )
         return [
-            WindowInfo(pane.label, slot.text, slot.starts_at, slot.ends_at, count)
-            for (pane, slot), count in zip(newest, counts, strict=True)
+            WindowInfo(zoned.label, slot.text, slot.starts_at, slot.ends_at, count)
+            for (zoned, slot), count in zip(newest, counts, strict=True)
         ]
 
     async def written(self, board: Board, shard: int) -> list[tuple[str, str]]:
@@ -101,7 +101,7 @@ class Retention:
         fields = await self._valkey.run(hashes.get_all(board.keys.of_board(0, "board")))
         return {name[len(ADOPTED) :].decode() for name in fields if name.startswith(ADOPTED)}
 
-    async def size(self, board: Board, shard: int, address: Address) -> int:
+    async def size(self, board: Board, shard: int, address: WindowAddress) -> int:
         """How many entries of a window a shard has."""
         return await self._valkey.run(sorted_sets.cardinality(board.window_key(shard, address)))
 
@@ -118,8 +118,8 @@ class Retention:
         """
         now = self._clock()
         current = [
-            Address(pane.label, pane.calendar.at(now).text, WHOLE)
-            for pane in board.panes(board.definition.timezone)
+            WindowAddress(zoned.label, zoned.calendar.at(now).text, WHOLE)
+            for zoned in board.zoned_windows(board.definition.timezone)
         ]
         # Under names that templates make, what is not listed is another program's.
         current = [address for address in current if not board.names_keys(address)]
@@ -137,7 +137,7 @@ class Retention:
         linger: a longer `keep` brings nothing back.
         """
         now = self._clock()
-        labels = {pane.label for pane in new.panes(new.definition.timezone)}
+        labels = {zoned.label for zoned in new.zoned_windows(new.definition.timezone)}
         gone = {window.label for window in old.definition.windows if window.label not in labels}
         if old.keys.shards != new.keys.shards:  # all that the old ones had is gone
             return
@@ -180,7 +180,7 @@ class Retention:
         now = self._clock()
         for shard in range(board.keys.shards):
             for token in await self._tokens(board, shard):
-                if all(_is_past(pane.expires_at(slot), now) for pane, slot in _named(board, token)):
+                if all(_is_past(zoned.expires_at(slot), now) for zoned, slot in _named(board, token)):
                     await self._valkey.run(sorted_sets.remove(board.keys.of_board(shard, "windows"), [token]))
 
     async def sweep(self, board: Board) -> None:
@@ -189,7 +189,7 @@ class Retention:
         for shard in range(board.keys.shards):
             guard = _in_force(board, shard)
             for token in await self._tokens(board, shard):
-                over = [_is_past(pane.held_until(slot), now) for pane, slot in _named(board, token)]
+                over = [_is_past(zoned.held_until(slot), now) for zoned, slot in _named(board, token)]
                 if any(over):
                     await self._discard_over(board, shard, token, now)
                 if all(over):
@@ -208,10 +208,10 @@ class Retention:
         """
         async for address in self._addresses_of(board, shard, token):
             target = target_at(board, address)
-            if target and target.pane.linger and _is_past(target.pane.held_until(target.slot), now):
+            if target and target.zoned.linger and _is_past(target.zoned.held_until(target.slot), now):
                 await self._discard(board, shard, address, _in_force(board, shard))
 
-    async def _discard(self, board: Board, shard: int, address: Address, guard: Guard) -> None:
+    async def _discard(self, board: Board, shard: int, address: WindowAddress, guard: Guard) -> None:
         key = board.window_key(shard, address)
         await self._discards.discard(*(f"{key}{part}" for part in PARTS), guard=guard)
 
@@ -228,32 +228,34 @@ class Retention:
             keys += board.keys.generations(shard, name)
         await self._discards.discard(*keys, guard=guard)
 
-    async def _entries(self, board: Board, address: Address) -> int:
+    async def _entries(self, board: Board, address: WindowAddress) -> int:
         return sum(
             await asyncio.gather(*(self.size(board, shard, address) for shard in range(board.keys.shards)))
         )
 
-    async def _listed(self, board: Board, panes: list[Pane], now: Moment) -> AsyncIterator[tuple[Pane, Slot]]:
-        by_label = {pane.label: pane for pane in panes}
+    async def _listed(
+        self, board: Board, zoned_windows: list[ZonedWindow], now: Moment
+    ) -> AsyncIterator[tuple[ZonedWindow, Slot]]:
+        by_label = {zoned.label: zoned for zoned in zoned_windows}
         for shard in range(board.keys.shards):
             for token in await self._tokens(board, shard):
                 label, _, text = token.partition("|")
-                pane = by_label.get(label)
-                if pane is None:
+                zoned = by_label.get(label)
+                if zoned is None:
                     continue
                 try:
-                    slot = pane.calendar.parse(text)
+                    slot = zoned.calendar.parse(text)
                 except InvalidInput:  # an hour that only a group's clock shows
                     continue
-                until = pane.calendar.kept_until(slot)
-                current = pane.calendar.at(now)
+                until = zoned.calendar.kept_until(slot)
+                current = zoned.calendar.at(now)
                 has_begun = slot.ends is None or current.ends is None or slot.ends <= current.ends
                 if has_begun and (until is None or now < until):
-                    yield pane, slot
+                    yield zoned, slot
 
     async def addresses(
         self, board: Board, shard: int, labels: Collection[str] | None = None
-    ) -> AsyncIterator[Address]:
+    ) -> AsyncIterator[WindowAddress]:
         """Every window that was written and may still be there: whole, then its groups; all, or these."""
         for token in await self._tokens(board, shard):
             if labels is not None and token.partition("|")[0] not in labels:
@@ -261,30 +263,34 @@ class Retention:
             async for address in self._addresses_of(board, shard, token):
                 yield address
 
-    async def groups_of(self, board: Board, shard: int, windows: Sequence[tuple[str, str]]) -> list[Address]:
+    async def groups_of(
+        self, board: Board, shard: int, windows: Sequence[tuple[str, str]]
+    ) -> list[WindowAddress]:
         """Every group that these windows (label and slot) have."""
         keys = [board.keys.of_board(shard, f"cuts:{label}|{slot}") for label, slot in windows]
-        found: list[Address] = []
+        found: list[WindowAddress] = []
         answers = await self._valkey.run_all(map(sets.members, keys))
         for (label, slot), named in zip(windows, answers, strict=True):
             for cut in named:
                 with suppress(InvalidInput):  # a group that the board had under an earlier definition
-                    found.append(Address(label, slot, parse_cut(cut, board.definition)))
+                    found.append(WindowAddress(label, slot, parse_cut(cut, board.definition)))
         return found
 
-    async def _addresses_of(self, board: Board, shard: int, token: str) -> AsyncIterator[Address]:
+    async def _addresses_of(self, board: Board, shard: int, token: str) -> AsyncIterator[WindowAddress]:
         label, _, slot = token.partition("|")
         for cut in ("", *await self.cuts(board, shard, label, slot)):
             try:
-                address = Address(label, slot, parse_cut(cut, board.definition))
+                address = WindowAddress(label, slot, parse_cut(cut, board.definition))
             except InvalidInput:  # a group that the board had under an earlier definition
                 continue
             if target_at(board, address):
                 yield address
 
-    async def days_first(self, board: Board, shard: int) -> list[Address]:
+    async def days_first(self, board: Board, shard: int) -> list[WindowAddress]:
         """The same; rolling windows come last, for they are made of the others."""
-        rolling = {pane.label for pane in board.panes(board.definition.timezone) if pane.how == "fold"}
+        rolling = {
+            zoned.label for zoned in board.zoned_windows(board.definition.timezone) if zoned.how == "fold"
+        }
         found = [address async for address in self.addresses(board, shard)]
         return sorted(found, key=lambda address: address.label in rolling)
 
@@ -293,16 +299,16 @@ class Retention:
         return await self._valkey.run(sorted_sets.members_by_descending_score(key))
 
 
-def target_at(board: Board, address: Address) -> Target | None:
+def target_at(board: Board, address: WindowAddress) -> Target | None:
     """The window at this address; None when the definition has no such window or group, or its clock no
     such hour.
     """
     if address.cut and address.cut.dimensions not in board.definition.groups:
         return None
-    for pane in board.panes(board.zone_of(address.cut)):
-        if pane.label == address.label:
+    for zoned in board.zoned_windows(board.zone_of(address.cut)):
+        if zoned.label == address.label:
             try:
-                return Target(address, pane.calendar.parse(address.slot), pane)
+                return Target(address, zoned.calendar.parse(address.slot), zoned)
             except InvalidInput:
                 return None
     return None
@@ -314,24 +320,24 @@ def _in_force(board: Board, shard: int) -> Guard:
 
 
 def _is_over(target: Target | None, now: Moment) -> bool:
-    return target is None or _is_past(target.pane.held_until(target.slot), now)
+    return target is None or _is_past(target.zoned.held_until(target.slot), now)
 
 
 def _is_past(until: Moment | None, now: Moment) -> bool:
     return until is not None and now >= until
 
 
-def _named(board: Board, token: str) -> list[tuple[Pane, Slot]]:
+def _named(board: Board, token: str) -> list[tuple[ZonedWindow, Slot]]:
     """The windows of this name, in each of the board's zones that has one."""
     label, _, text = token.partition("|")
-    found: list[tuple[Pane, Slot]] = []
+    found: list[tuple[ZonedWindow, Slot]] = []
     for zone in board.zones:
-        for pane in board.panes(zone):
-            if pane.label == label:
+        for zoned in board.zoned_windows(zone):
+            if zoned.label == label:
                 with suppress(InvalidInput):
-                    found.append((pane, pane.calendar.parse(text)))
+                    found.append((zoned, zoned.calendar.parse(text)))
     return found
 
 
-def _newest_first(pane: Pane, slot: Slot) -> tuple[float, str]:
-    return (float("inf") if slot.starts is None else -slot.starts), pane.label
+def _newest_first(zoned: ZonedWindow, slot: Slot) -> tuple[float, str]:
+    return (float("inf") if slot.starts is None else -slot.starts), zoned.label

@@ -7,7 +7,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import unquote_to_bytes
 
-from laurels.boards.board import Address
+from laurels.boards.board import WindowAddress
 from laurels.boards.keys import Cut
 from laurels.boards.templates import PLACEHOLDER
 from laurels.boards.windows import PARTS
@@ -49,7 +49,7 @@ class WindowNames:
         self._board = board
         self._forms = list(_forms(board))
 
-    def address(self, key: str) -> Address | None:
+    def address(self, key: str) -> WindowAddress | None:
         """The window that has this key; None for a key that the board would not make."""
         bare = self._board.keys.bare(key)
         for form in self._forms if bare is not None else ():
@@ -59,7 +59,7 @@ class WindowNames:
                 return address
         return None
 
-    def _is_key_of(self, key: str, address: Address) -> bool:
+    def _is_key_of(self, key: str, address: WindowAddress) -> bool:
         try:
             return self._board.window_key(0, address) == key
         except InvalidInput:  # no such slot
@@ -99,12 +99,12 @@ def _expression(template: str, period: Period) -> tuple[str, tuple[str, ...]]:
     return "".join(pieces), told
 
 
-def _address(form: _Form, told: dict[str, str]) -> Address | None:
+def _address(form: _Form, told: dict[str, str]) -> WindowAddress | None:
     try:
         values = tuple(unquote_to_bytes(told[f"group.{name}"]).decode() for name in form.dimensions)
     except UnicodeDecodeError:
         return None
-    return Address(form.label, _slot(form.period, told), Cut(form.dimensions, values))
+    return WindowAddress(form.label, _slot(form.period, told), Cut(form.dimensions, values))
 
 
 def _slot(period: Period, told: dict[str, str]) -> str:

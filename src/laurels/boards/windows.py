@@ -1,7 +1,21 @@
-"""Windows: which slot a moment lies in, where it begins and ends, what it is called, how long it is kept.
+"""The slots of a window: which one contains a moment, its bounds, its text, and how long it is kept. Pure.
 
-Pure. A calendar spans the years 1 to 9999, in UTC and on the zone's own clock. Moments outside are refused; a
-bound that would lie on or beyond the edge is None, as if the slot had always been, or never ended.
+A calendar spans the years 1 to 9999, in UTC and on the zone's own clock. Moments outside are refused. A bound
+on or beyond the edge is None, as if the slot had no beginning or no end.
+
+The nouns, from the definition to Valkey:
+
+- `Window` (definition.py): one entry of a board's `windows`, such as «weekly, keep 8».
+- `ZonedWindow` (board.py): a window in one timezone, with its calendar and how long Valkey keeps its slots.
+- `Recurrence` (recurrence.py): the rule by which a window's slots follow each other. It yields `Interval`s.
+- `Calendar`: a window's recurrence with bounds, texts and `keep` applied. It yields `Slot`s.
+- `Slot`: one stretch of time that is ranked by itself, such as 2025-w43.
+- `Cut` (keys.py): the whole board, or one group of it, such as `country=GB`.
+- `WindowAddress` (board.py): label, slot and cut; names one ranked list of the board.
+- `Target` (board.py): a ranked list that a submission writes; `Targets` are all those of one cut.
+- `WindowQuery`, `PageQuery` (scores/page_query.py): what a caller asks for, before it is resolved.
+- `ShardedWindow` (scores/shards.py): a ranked list as it is read, over all shards.
+- `View` (scores/live.py): what a live follower watches: a page, and perhaps a member.
 """
 
 from __future__ import annotations
@@ -14,7 +28,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from laurels.boards.tiling import Days, Tile, tiling_of
+from laurels.boards.recurrence import Days, Interval, recurrence_of
 from laurels.errors import InvalidInput
 from laurels.moments import MICROSECOND, OUTSIDE, Moment, datetime_of
 
@@ -52,7 +66,7 @@ REMEMBERED_ENDS = 1024
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A stretch of time that is ranked by itself: every moment from `starts` on that is before `ends`."""
+    """A stretch of time that is ranked by itself: from `starts` up to, but not including, `ends`."""
 
     text: str  # "2025-10-24"; "" for all_time
     starts: Moment | None  # None: always was
@@ -82,7 +96,7 @@ class Calendar:
 
     def __init__(self, window: Window, zone: ZoneInfo) -> None:
         self._window = window
-        self._tiling = tiling_of(window, zone)
+        self._recurrence = recurrence_of(window, zone)
         self._latest_answer: tuple[Moment, Moment, Slot] = (0, 0, Slot("", None, None))
         self._answers: tuple[tuple[Moment, Moment, Slot], ...] = ()
         self._kept: dict[Moment, Moment] = {}
@@ -96,7 +110,7 @@ class Calendar:
             if answer[0] <= moment < answer[1]:
                 self._latest_answer = answer
                 return answer[2]
-        answer = self._answer(self._tile(moment))
+        answer = self._answer(self._interval(moment))
         self._latest_answer = answer
         self._answers = (answer, *self._answers[: REMEMBERED_SLOTS - 1])
         return answer[2]
@@ -104,34 +118,34 @@ class Calendar:
     def parse(self, text: str) -> Slot:
         """The slot whose text this is, to the letter; anything else is refused."""
         try:
-            moment = self._tiling.locate(text)
+            moment = self._recurrence.locate(text)
         except ValueError:
             period = self._window.period
             raise InvalidInput.at(
                 "slot", f"{text[:40]!r} is not the slot of a window of period {period}; {HINTS[period]}"
             ) from None
-        tile = self._tile(min(max(moment, self._tiling.earliest), self._tiling.latest - 1))
-        if tile.text != text:
-            raise InvalidInput.at("slot", self._tiling.absence(text))
-        return self._slot(tile)
+        interval = self._interval(min(max(moment, self._recurrence.earliest), self._recurrence.latest - 1))
+        if interval.text != text:
+            raise InvalidInput.at("slot", self._recurrence.absence(text))
+        return self._slot(interval)
 
     def previous(self, slot: Slot) -> Slot | None:
         """The slot before; None before the first."""
         begins = self._own(slot).begins
-        return self._slot(self._tile(begins - 1)) if begins > self._tiling.earliest else None
+        return self._slot(self._interval(begins - 1)) if begins > self._recurrence.earliest else None
 
     def following(self, slot: Slot) -> Slot | None:
         """The slot after; None after the last."""
-        return None if slot.ends is None else self._slot(self._tile(slot.ends))
+        return None if slot.ends is None else self._slot(self._interval(slot.ends))
 
     def slots(self, starts: Moment, ends: Moment) -> list[Slot]:
         """Those that overlap the time from `starts` to `ends`, oldest first; rolling ones by the last day."""
-        moment, ends = max(starts, self._tiling.earliest), min(ends, self._tiling.latest)
+        moment, ends = max(starts, self._recurrence.earliest), min(ends, self._recurrence.latest)
         found: list[Slot] = []
         while moment < ends:
-            tile = self._tile(moment)
-            found.append(self._slot(tile))
-            moment = tile.ends
+            interval = self._interval(moment)
+            found.append(self._slot(interval))
+            moment = interval.ends
         return found
 
     def kept_until(self, slot: Slot) -> Moment | None:
@@ -151,36 +165,39 @@ class Calendar:
 
     def days(self, slot: Slot) -> list[str]:
         """The texts of the daily slots in a rolling slot, oldest first; a day that was skipped has none."""
-        if not isinstance(self._tiling, Days) or self._window.period != "rolling":
+        if not isinstance(self._recurrence, Days) or self._window.period != "rolling":
             raise ValueError(f"a window of period {self._window.period!r} is not made of days")
-        return self._tiling.texts_up_to(self._own(slot))
+        return self._recurrence.texts_up_to(self._own(slot))
 
     def placeholders(self, slot: Slot) -> dict[str, str]:
         """What key templates may name of the slot: of a week the ISO year, of a rolling slot its last day."""
         return _placeholders(self._window.period, slot)
 
-    def _tile(self, moment: Moment) -> Tile:
-        if not self._tiling.earliest <= moment < self._tiling.latest:
+    def _interval(self, moment: Moment) -> Interval:
+        if not self._recurrence.earliest <= moment < self._recurrence.latest:
             raise InvalidInput.at("at", OUTSIDE)
-        return self._tiling.find(moment)
+        return self._recurrence.find(moment)
 
-    def _own(self, slot: Slot) -> Tile:
-        return self._tiling.find((self._tiling.latest if slot.ends is None else slot.ends) - 1)
+    def _own(self, slot: Slot) -> Interval:
+        return self._recurrence.find((self._recurrence.latest if slot.ends is None else slot.ends) - 1)
 
-    def _answer(self, tile: Tile) -> tuple[Moment, Moment, Slot]:
-        begins, ends = max(tile.begins, self._tiling.earliest), min(tile.ends, self._tiling.latest)
-        return begins, ends, self._slot(tile)
+    def _answer(self, interval: Interval) -> tuple[Moment, Moment, Slot]:
+        begins, ends = (
+            max(interval.begins, self._recurrence.earliest),
+            min(interval.ends, self._recurrence.latest),
+        )
+        return begins, ends, self._slot(interval)
 
-    def _slot(self, tile: Tile) -> Slot:
-        return Slot(tile.text, self._bound(tile.starts), self._bound(tile.ends))
+    def _slot(self, interval: Interval) -> Slot:
+        return Slot(interval.text, self._bound(interval.starts), self._bound(interval.ends))
 
     def _bound(self, moment: Moment) -> Moment | None:
-        return moment if self._tiling.earliest < moment < self._tiling.latest else None
+        return moment if self._recurrence.earliest < moment < self._recurrence.latest else None
 
     def _end_of_keeping(self, ends: Moment, keep: int | timedelta) -> Moment:
         if isinstance(keep, timedelta):
             return ends + keep // MICROSECOND
-        return self._tiling.skip(ends, keep - 1)
+        return self._recurrence.skip(ends, keep - 1)
 
 
 def leaders_slot(code: str, slot: Slot) -> str:

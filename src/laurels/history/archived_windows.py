@@ -10,7 +10,7 @@ from uuid import UUID
 
 import msgspec
 
-from laurels.boards.board import Address
+from laurels.boards.board import WindowAddress
 from laurels.boards.keys import parse_cut
 from laurels.boards.ordering import Position, whole
 from laurels.errors import NotFound, WindowGone
@@ -125,7 +125,7 @@ class Past:
         first = max(1, stood.ordinal - above)
         return await self._page(gone, snapshot, _Part(first, stood.ordinal - first + 1 + below))
 
-    async def ranks(self, board: Board, address: Address, members: Sequence[bytes]) -> list[int | None]:
+    async def ranks(self, board: Board, address: WindowAddress, members: Sequence[bytes]) -> list[int | None]:
         """Each member's rank in the window's snapshot; None for who is not in it."""
         snapshot = await self.snapshots.of_window(await self.board_id(board.ref), *_named(address))
         if snapshot is None:
@@ -185,9 +185,9 @@ class Past:
 
     async def _gone(self, board: Board, query: WindowQuery) -> Ended:
         cut = parse_cut(query.group, board.definition)
-        pane = board.pane(query.period, cut)
-        slot = pane.calendar.parse(query.slot or "")
-        return Ended(board, await self.board_id(board.ref), pane, slot, cut)
+        zoned = board.zoned_window(query.period, cut)
+        slot = zoned.calendar.parse(query.slot or "")
+        return Ended(board, await self.board_id(board.ref), zoned, slot, cut)
 
     async def _snapshot(self, gone: Ended) -> Snapshot:
         found = await self.snapshots.of_window(gone.board_id, *_named(gone.address))
@@ -231,11 +231,11 @@ class Past:
         return Page(
             project=gone.board.ref.project,
             board=gone.board.ref.board,
-            period=gone.pane.label,
+            period=gone.zoned.label,
             slot=gone.slot.text,
             starts_at=gone.slot.starts_at,
             ends_at=gone.slot.ends_at,
-            next_reset_at=gone.pane.calendar.at(self.clock()).ends_at,
+            next_reset_at=gone.zoned.calendar.at(self.clock()).ends_at,
             total=snapshot.total,
             entries=entries,
             next=ahead,
@@ -243,10 +243,10 @@ class Past:
         )
 
     async def _with_change(self, gone: Ended, ranked: list[Ranked], entries: list[Entry]) -> list[Entry]:
-        earlier = gone.pane.calendar.previous(gone.slot)
+        earlier = gone.zoned.calendar.previous(gone.slot)
         before: list[int | None] = [None] * len(ranked)
         if earlier is not None:
-            address = Address(gone.pane.label, earlier.text, gone.cut)
+            address = WindowAddress(gone.zoned.label, earlier.text, gone.cut)
             before = await self.ranks(gone.board, address, [each.member for each in ranked])
         return [
             msgspec.structs.replace(entry, change=None if rank is None else rank - entry.rank)
@@ -284,7 +284,7 @@ def info_of(snapshot: Snapshot) -> SnapshotInfo:
     )
 
 
-def _named(address: Address) -> tuple[str, str, str]:
+def _named(address: WindowAddress) -> tuple[str, str, str]:
     return address.label, address.slot, str(address.cut)
 
 

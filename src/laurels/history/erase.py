@@ -23,14 +23,14 @@ from laurels.history.store.erase import EraseStore
 from laurels.journal.entry import erase_entry
 from laurels.journal.replay import goes_when_erased
 from laurels.moments import DAY
-from laurels.scores.shards import SpreadWindow
+from laurels.scores.shards import ShardedWindow
 from laurels.scores.submission import check_member
 from laurels.valkey import functions, hashes, sets, streams
 from laurels.valkey.functions import DefinitionChanged
 from laurels.valkey.messages import ReadHeader, RemoveHeader
 
 if TYPE_CHECKING:
-    from laurels.boards.board import Address, Board
+    from laurels.boards.board import Board, WindowAddress
     from laurels.boards.catalog import Catalog
     from laurels.boards.definition import StoredBoard
     from laurels.boards.retention import Retention
@@ -97,7 +97,7 @@ class Eraser:
         if is_named:
             board.require_writer(None)
         for address in await self.retention.days_first(board, board.keys.shard_of(member)):
-            _, (stood,) = await SpreadWindow(self.valkey, board, address).standing((member,), brief=True)
+            _, (stood,) = await ShardedWindow(self.valkey, board, address).standing((member,), brief=True)
             if stood:
                 board.require_writer(None)
 
@@ -137,11 +137,11 @@ class Eraser:
         names = ("board", "journal", *(("ratings",) if board.is_rated else ()))
         entry = erase_entry(secrets.token_urlsafe(16), now, board.version, named)
         found = 0
-        done: set[Address] = set()
+        done: set[WindowAddress] = set()
         addresses = await self.retention.days_first(board, shard)
         while addresses or header.journal:
-            leaving: list[Address] = []
-            staying: list[Address] = []
+            leaving: list[WindowAddress] = []
+            staying: list[WindowAddress] = []
             for address in addresses:
                 if target := target_at(board, address):
                     (leaving if goes_when_erased(board, target, now) else staying).append(address)
@@ -221,7 +221,9 @@ def _named(board: Board, shard: int, names: tuple[str, ...]) -> list[str]:
     return [board.keys.of_board(shard, name) for name in names]
 
 
-def _calls(board: Board, shard: int, addresses: list[Address], names: tuple[str, ...]) -> list[list[str]]:
+def _calls(
+    board: Board, shard: int, addresses: list[WindowAddress], names: tuple[str, ...]
+) -> list[list[str]]:
     """The keys of each call that these windows take."""
     calls: list[list[str]] = []
     for first in range(0, len(addresses), WINDOWS_A_CALL):

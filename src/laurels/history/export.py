@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from laurels.boards.board import Address
+from laurels.boards.board import WindowAddress
 from laurels.boards.definition import parse_definition
 from laurels.boards.keys import BoardRef, parse_cut
 from laurels.boards.ordering import Position, Score
@@ -30,7 +30,7 @@ from laurels.history.export_file import (
 )
 from laurels.journal.entry import place_entry
 from laurels.moments import datetime_of
-from laurels.scores.shards import SpreadWindow
+from laurels.scores.shards import ShardedWindow
 from laurels.scores.submission import check_member, member_text
 from laurels.scores.submit import cuts_a_call
 from laurels.valkey import functions, keyspace, strings
@@ -100,13 +100,13 @@ class Transfer:
                         progress(writer.entries, writer.entries)
         yield writer.ending()
 
-    async def _addresses(self, board: Board, window: tuple[str, str] | None) -> list[Address]:
-        found: dict[Address, None] = {}
+    async def _addresses(self, board: Board, window: tuple[str, str] | None) -> list[WindowAddress]:
+        found: dict[WindowAddress, None] = {}
         now = self.clock()
         for shard in range(board.keys.shards):
             async for address in self.retention.addresses(board, shard):
                 target = target_at(board, address)
-                until = target.pane.held_until(target.slot) if target else None
+                until = target.zoned.held_until(target.slot) if target else None
                 is_over = until is not None and now >= until
                 if target and not is_over:
                     found[address] = None
@@ -116,8 +116,8 @@ class Transfer:
                 raise NotFound(f"{board.ref} has no window {':'.join(window)} with entries")
         return sorted(found, key=lambda each: (each.label, each.slot, str(each.cut)))
 
-    async def _entries(self, board: Board, address: Address) -> AsyncIterator[EntryLine]:
-        window = SpreadWindow(self.valkey, board, address)
+    async def _entries(self, board: Board, address: WindowAddress) -> AsyncIterator[EntryLine]:
+        window = ShardedWindow(self.valkey, board, address)
         reply = await window.from_start(0, PAGE)
         ordinal = rank = 0
         before: Score | None = None
@@ -180,11 +180,11 @@ class Transfer:
         board = await self.catalog.in_force(ref)
         board.require_writer(None)
         now = self.clock()
-        pane = board.pane(period)
-        if pane.how != "direct":
-            raise InvalidInput.at("period", f"{pane.label!r} is computed from other windows; name another")
-        slot = pane.calendar.at(now)
-        target = target_at(board, Address(pane.label, slot.text, parse_cut(None, board.definition)))
+        zoned = board.zoned_window(period)
+        if zoned.how != "direct":
+            raise InvalidInput.at("period", f"{zoned.label!r} is computed from other windows; name another")
+        slot = zoned.calendar.at(now)
+        target = target_at(board, WindowAddress(zoned.label, slot.text, parse_cut(None, board.definition)))
         entries = 0
         async for some in pairs:
             held = [_pair(board, member, score, now) for member, score in some]
@@ -208,10 +208,12 @@ class Transfer:
         """None for a window that is over, or that the board does not have."""
         group = ",".join(f"{name}={_escaped(value)}" for name, value in line.groups.items())
         try:
-            target = target_at(board, Address(line.period, line.slot, parse_cut(group, board.definition)))
+            target = target_at(
+                board, WindowAddress(line.period, line.slot, parse_cut(group, board.definition))
+            )
         except InvalidInput:
             return None
-        until = target.pane.held_until(target.slot) if target else None
+        until = target.zoned.held_until(target.slot) if target else None
         return None if target is None or (until is not None and self.clock() >= until) else target
 
     async def put(self, board: Board, target: Target, entries: list[_Placed]) -> None:
@@ -251,21 +253,23 @@ class Transfer:
 
     async def complete(self, board: Board | None) -> None:
         """Rolling windows are computed anew from their days; where these are gone, they stay as placed."""
-        if board is None or not any(pane.how == "fold" for pane in board.panes(board.definition.timezone)):
+        if board is None or not any(
+            zoned.how == "fold" for zoned in board.zoned_windows(board.definition.timezone)
+        ):
             return
         markers: dict[str, Target] = {}
         for shard in range(board.keys.shards):
             async for address in self.retention.addresses(board, shard):
                 target = target_at(board, address)
-                if target and target.pane.how == "fold":
-                    name = f"built:{address.token}:{target.pane.zone}"
+                if target and target.zoned.how == "fold":
+                    name = f"built:{address.token}:{target.zoned.zone}"
                     markers[board.keys.of_board(shard, name)] = target
         self.rolling.forget(board)
         for marker in markers:
             await self.valkey.run(keyspace.unlink(marker))
         for marker, target in markers.items():
             try:
-                await self.rolling.ensure(board, target.pane, target.slot)
+                await self.rolling.ensure(board, target.zoned, target.slot)
             except NotFound:
                 seconds = target.seconds_to_live(self.clock())
                 await self.valkey.run(strings.put(marker, 1, seconds=seconds))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Final, Literal
 
-from laurels.boards.board import Address
+from laurels.boards.board import WindowAddress
 from laurels.boards.keys import parse_cut
 from laurels.errors import InvalidInput, NotFound
 from laurels.history.archived_windows import score_of
@@ -21,14 +21,14 @@ from laurels.history.records import History, PastStanding
 from laurels.history.recount import Ended
 from laurels.moments import moment_of
 from laurels.scores.page_query import check_bound
-from laurels.scores.shards import SpreadWindow
+from laurels.scores.shards import ShardedWindow
 from laurels.scores.submission import check_member
 from laurels.valkey.functions import DefinitionChanged
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from laurels.boards.board import Board, Pane
+    from laurels.boards.board import Board, ZonedWindow
     from laurels.boards.keys import BoardRef, Cut
     from laurels.boards.retention import Retention
     from laurels.boards.windows import Slot
@@ -62,7 +62,7 @@ class _Walk:
 
     board: Board
     board_id: int
-    pane: Pane
+    zoned: ZonedWindow
     cut: Cut
     member: bytes
     live: frozenset[str]
@@ -72,11 +72,11 @@ class _Walk:
 
     def slots(self, before: Moment, now: Moment) -> Iterator[Slot]:
         """The windows that ended before a moment, newest first."""
-        slot: Slot | None = self.pane.calendar.at(min(before - 1, now))
+        slot: Slot | None = self.zoned.calendar.at(min(before - 1, now))
         while slot and self.oldest is not None and (slot.ends is None or slot.ends >= self.oldest):
             if slot.ends is not None and slot.ends < before and slot.ends <= now:
                 yield slot
-            slot = self.pane.calendar.previous(slot)
+            slot = self.zoned.calendar.previous(slot)
 
 
 # What is known of a window without recounting it: the standing; None if there is none; or that it must be.
@@ -103,13 +103,13 @@ class Trail:
 
     async def _history(self, board: Board, member: str, encoded: bytes, asked: Asked) -> History:
         cut = parse_cut(asked.group, board.definition)
-        pane = board.pane(asked.period, cut)
-        question = (str(board.ref), pane.label, str(cut), member)
+        zoned = board.zoned_window(asked.period, cut)
+        question = (str(board.ref), zoned.label, str(cut), member)
         now = self.past.clock()
         before = now + 1
         if asked.cursor is not None:
             before = int(read_bookmark(question, asked.cursor, (int,))[0])
-        walk = await self._set_out(board, pane, cut, encoded)
+        walk = await self._set_out(board, zoned, cut, encoded)
         found: list[PastStanding] = []
         slots, looked, recounts = walk.slots(before, now), 0, 0
         while some := list(islice(slots, WINDOWS_AT_ONCE)):
@@ -117,7 +117,7 @@ class Trail:
             for slot in some:
                 if len(found) == asked.limit or looked == MOST_WINDOWS or recounts == MOST_RECOUNTS:
                     goes_on = write_bookmark(question, ((slot.ends or 0) + 1,))
-                    return History(member, pane.label, found, goes_on)
+                    return History(member, zoned.label, found, goes_on)
                 looked += 1
                 standing = known[slot.text]
                 if standing == "unknown":
@@ -125,30 +125,30 @@ class Trail:
                     standing = await self._recounted(walk, slot)
                 if standing is not None:
                     found.append(standing)
-        return History(member, pane.label, found, None)
+        return History(member, zoned.label, found, None)
 
-    async def _set_out(self, board: Board, pane: Pane, cut: Cut, member: bytes) -> _Walk:
+    async def _set_out(self, board: Board, zoned: ZonedWindow, cut: Cut, member: bytes) -> _Walk:
         board_id = await self.past.board_id(board.ref)
         live: set[str] = set()
         for shard in range(board.keys.shards):
             live |= {
-                slot for label, slot in await self.retention.written(board, shard) if label == pane.label
+                slot for label, slot in await self.retention.written(board, shard) if label == zoned.label
             }
-        ends = [slot.ends for slot in _parsed(pane, live) if slot.ends is not None]
-        archived = await self.past.snapshots.begins(board_id, pane.label, str(cut))
+        ends = [slot.ends for slot in _parsed(zoned, live) if slot.ends is not None]
+        archived = await self.past.snapshots.begins(board_id, zoned.label, str(cut))
         if archived is not None:
             ends.append(moment_of(archived))
         if board.definition.archive.journal:
             begins = await self.journal.begins(board_id)
             if begins is not None:
-                first = pane.calendar.at(begins)
+                first = zoned.calendar.at(begins)
                 ends += [first.ends] if first.ends is not None else []
-            ends += _ends_of_placed(pane, await self.journal.placed(board_id))
-        return _Walk(board, board_id, pane, cut, member, frozenset(live), min(ends, default=None))
+            ends += _ends_of_placed(zoned, await self.journal.placed(board_id))
+        return _Walk(board, board_id, zoned, cut, member, frozenset(live), min(ends, default=None))
 
     async def _look(self, walk: _Walk, slots: Sequence[Slot], now: Moment) -> dict[str, _Known]:
         """What Valkey and the snapshots know of these windows."""
-        live = [slot for slot in slots if slot.text in walk.live and _is_kept(walk.pane, slot, now)]
+        live = [slot for slot in slots if slot.text in walk.live and _is_kept(walk.zoned, slot, now)]
         standings = await asyncio.gather(*(self._live(walk, slot) for slot in live))
         known: dict[str, _Known] = {
             slot.text: standing for slot, standing in zip(live, standings, strict=True)
@@ -159,13 +159,13 @@ class Trail:
         return known
 
     async def _live(self, walk: _Walk, slot: Slot) -> PastStanding | None:
-        if walk.pane.how == "fold":
+        if walk.zoned.how == "fold":
             try:
-                await self.rolling.ensure(walk.board, walk.pane, slot)
+                await self.rolling.ensure(walk.board, walk.zoned, slot)
             except NotFound:  # it was never complete, and its days are gone
                 return None
-        address = Address(walk.pane.label, slot.text, walk.cut)
-        total, (stood,) = await SpreadWindow(self.valkey, walk.board, address).standing(
+        address = WindowAddress(walk.zoned.label, slot.text, walk.cut)
+        total, (stood,) = await ShardedWindow(self.valkey, walk.board, address).standing(
             (walk.member,), brief=True
         )
         if stood is None:
@@ -176,7 +176,7 @@ class Trail:
     async def _archived(self, walk: _Walk, slots: Sequence[Slot]) -> dict[str, _Known]:
         store = self.past.snapshots
         texts = [slot.text for slot in slots]
-        kept = await store.of_slots(walk.board_id, walk.pane.label, str(walk.cut), texts)
+        kept = await store.of_slots(walk.board_id, walk.zoned.label, str(walk.cut), texts)
         ids = [snapshot.id for snapshot in kept.values()]
         stood = await store.standings(ids, [walk.member]) if ids else {}
         known: dict[str, _Known] = {}
@@ -200,7 +200,7 @@ class Trail:
         return known
 
     async def _recounted(self, walk: _Walk, slot: Slot) -> PastStanding | None:
-        window = Ended(walk.board, walk.board_id, walk.pane, slot, walk.cut)
+        window = Ended(walk.board, walk.board_id, walk.zoned, slot, walk.cut)
         told = (await self.past.recount.standings(window, [walk.member])).get(walk.member)
         if told is None:
             return None
@@ -209,22 +209,22 @@ class Trail:
         )
 
 
-def _parsed(pane: Pane, texts: Iterable[str]) -> Iterator[Slot]:
+def _parsed(zoned: ZonedWindow, texts: Iterable[str]) -> Iterator[Slot]:
     for text in texts:
         with suppress(InvalidInput):  # an hour that only another zone's clock shows
-            yield pane.calendar.parse(text)
+            yield zoned.calendar.parse(text)
 
 
-def _ends_of_placed(pane: Pane, tokens: Iterable[str]) -> Iterator[Moment]:
+def _ends_of_placed(zoned: ZonedWindow, tokens: Iterable[str]) -> Iterator[Moment]:
     """When the windows end that entries were placed in, or in the first of the days that they are made of."""
     named = [token.partition("|") for token in tokens]
-    slots = list(_parsed(pane, (text for label, _, text in named if label == pane.label)))
-    if pane.how == "fold" and pane.base:
-        days = _parsed(pane.base, (text for label, _, text in named if label == pane.base.label))
-        slots += [pane.calendar.at(day.starts) for day in days if day.starts is not None]
+    slots = list(_parsed(zoned, (text for label, _, text in named if label == zoned.label)))
+    if zoned.how == "fold" and zoned.base:
+        days = _parsed(zoned.base, (text for label, _, text in named if label == zoned.base.label))
+        slots += [zoned.calendar.at(day.starts) for day in days if day.starts is not None]
     return (slot.ends for slot in slots if slot.ends is not None)
 
 
-def _is_kept(pane: Pane, slot: Slot, now: Moment) -> bool:
-    until = pane.calendar.kept_until(slot)
+def _is_kept(zoned: ZonedWindow, slot: Slot, now: Moment) -> bool:
+    until = zoned.calendar.kept_until(slot)
     return until is None or now < until

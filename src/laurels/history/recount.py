@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
-from laurels.boards.board import Address
+from laurels.boards.board import WindowAddress
 from laurels.boards.ordering import whole
 from laurels.history.store.window_journal import Span
 from laurels.journal.member_fold import Fold, Held, Told
@@ -17,7 +17,7 @@ from laurels.scores.submission import AHEAD
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
-    from laurels.boards.board import Board, Pane
+    from laurels.boards.board import Board, ZonedWindow
     from laurels.boards.keys import Cut
     from laurels.boards.ordering import Score
     from laurels.boards.windows import Slot
@@ -33,16 +33,16 @@ class Ended:
 
     board: Board
     board_id: int
-    pane: Pane
+    zoned: ZonedWindow
     slot: Slot
     cut: Cut
 
     @property
-    def address(self) -> Address:
-        return Address(self.pane.label, self.slot.text, self.cut)
+    def address(self) -> WindowAddress:
+        return WindowAddress(self.zoned.label, self.slot.text, self.cut)
 
     def __str__(self) -> str:
-        return f"{self.board.ref}: the {self.pane.label} window {self.slot.text}"
+        return f"{self.board.ref}: the {self.zoned.label} window {self.slot.text}"
 
 
 @dataclass(frozen=True)
@@ -79,12 +79,12 @@ class Recount:
     async def _entries(
         self, window: Ended, members: Sequence[bytes] | None = None
     ) -> AsyncIterator[tuple[bytes, Held]]:
-        pane, slot, int64 = window.pane, window.slot, window.board.ordering.int64
-        fold = Fold(window.board, pane, slot, window.cut)
+        zoned, slot, int64 = window.zoned, window.slot, window.board.ordering.int64
+        fold = Fold(window.board, zoned, slot, window.cut)
         # A removal can come before the window begins only by the clock of somebody who is ahead.
         starts = EARLIEST if slot.starts is None else slot.starts - AHEAD
         ends = LATEST if slot.ends is None else slot.ends
-        span = Span(starts, ends, pane.held_until(slot), *fold.places())
+        span = Span(starts, ends, zoned.held_until(slot), *fold.places())
         rows = self._journal.of_members(window.board_id, span, members)
         async for together in rows:
             held = fold.entry([_told(row, int64=int64) for row in together])

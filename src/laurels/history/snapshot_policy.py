@@ -16,7 +16,7 @@ from laurels.boards.windows import Calendar
 from laurels.moments import MICROSECOND, Moment
 
 if TYPE_CHECKING:
-    from laurels.boards.board import Board, Pane
+    from laurels.boards.board import Board, ZonedWindow
     from laurels.boards.windows import Slot
 
 
@@ -55,7 +55,9 @@ def settles(board: Board, slot: Slot) -> Moment | None:
     return None if slot.ends is None else slot.ends + lateness(board)
 
 
-def pictured(policy: Policy, pane: Pane, slot: Slot, previous: Moment | None, now: Moment) -> Moment | None:
+def pictured(
+    policy: Policy, zoned: ZonedWindow, slot: Slot, previous: Moment | None, now: Moment
+) -> Moment | None:
     """The moment that a picture of this slot would be of, if one is due; `previous`: when it was last looked.
 
     Of a slot that goes on, only the present can be had: of several midnights since, the last.
@@ -64,7 +66,7 @@ def pictured(policy: Policy, pane: Pane, slot: Slot, previous: Moment | None, no
         return slot.ends
     if not policy.daily or previous is None:
         return None
-    midnight = midnights(pane.zone).at(now).starts
+    midnight = midnights(zoned.zone).at(now).starts
     if midnight is None or not previous < midnight <= now:
         return None
     return midnight if slot.starts is None or slot.starts < midnight else None
@@ -84,11 +86,15 @@ def has_come(board: Board, policy: Policy, previous: Moment | None, now: Moment)
         return True
     late = lateness(board)
     for zone in board.zones:
-        pane = next(pane for pane in board.panes(zone) if pane.label == policy.period and not pane.is_hidden)
-        calendars = [pane.calendar, *([midnights(zone)] if policy.daily else [])]
+        zoned = next(
+            zoned
+            for zoned in board.zoned_windows(zone)
+            if zoned.label == policy.period and not zoned.is_hidden
+        )
+        calendars = [zoned.calendar, *([midnights(zone)] if policy.daily else [])]
         if any(_ends_within(calendar, previous, now) for calendar in calendars):
             return True
-        if _ends_within(pane.calendar, previous - late, now - late):
+        if _ends_within(zoned.calendar, previous - late, now - late):
             return True
     return False
 

@@ -5,20 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from laurels.boards.board import Address
+from laurels.boards.board import WindowAddress
 from laurels.boards.keys import BoardRef, parse_cut
 from laurels.errors import InvalidInput, LaurelsError, NotFound
 from laurels.history.snapshot_policy import has_come, is_wanted, pictured, policies
 from laurels.history.store.snapshots import Frame, Identity, Order, Row
 from laurels.logs import get_logger
 from laurels.moments import datetime_of, moment_of
-from laurels.scores.shards import SpreadWindow
+from laurels.scores.shards import ShardedWindow
 from laurels.valkey.functions import DefinitionChanged
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
-    from laurels.boards.board import Board, Pane
+    from laurels.boards.board import Board, ZonedWindow
     from laurels.boards.catalog import Catalog
     from laurels.boards.keys import Cut
     from laurels.boards.retention import Retention
@@ -60,7 +60,7 @@ class Taken:
 @dataclass(frozen=True)
 class _Wanted:
     policy: Policy
-    pane: Pane
+    zoned: ZonedWindow
     slot: Slot
     cut: Cut
     moment: Moment
@@ -131,7 +131,7 @@ class Archivist:
             taken_at = None if before is None else moment_of(before)
             if not is_wanted(board, slot, taken_at, now):
                 continue
-            until = wanted.pane.held_until(slot)
+            until = wanted.zoned.held_until(slot)
             if until is not None and now >= until:
                 if before is None:
                     taken.missed += 1
@@ -155,25 +155,25 @@ class Archivist:
             for name in ("", *sorted(names)):
                 try:
                     cut = parse_cut(name, board.definition)
-                    pane = board.pane(policy.period, cut)
-                    slot = pane.calendar.parse(text)
+                    zoned = board.zoned_window(policy.period, cut)
+                    slot = zoned.calendar.parse(text)
                 except (
                     InvalidInput
                 ):  # of an earlier definition, or an hour that only another zone's clock shows
                     continue
-                moment = pictured(policy, pane, slot, previous, now)
+                moment = pictured(policy, zoned, slot, previous, now)
                 if moment is not None:
-                    found.append(_Wanted(policy, pane, slot, cut, moment))
+                    found.append(_Wanted(policy, zoned, slot, cut, moment))
         for wanted in sorted(found, key=lambda each: each.moment):
             yield wanted
 
     async def _take(self, board: Board, board_id: int, wanted: _Wanted, now: Moment) -> int:
         """How many entries it has."""
-        policy, pane, slot, cut = wanted.policy, wanted.pane, wanted.slot, wanted.cut
-        if pane.how == "fold":
-            await self.rolling.ensure(board, pane, slot)
-        window = SpreadWindow(self.valkey, board, Address(pane.label, slot.text, cut))
-        identity = Identity(board_id, pane.label, slot.text, str(cut), datetime_of(wanted.moment))
+        policy, zoned, slot, cut = wanted.policy, wanted.zoned, wanted.slot, wanted.cut
+        if zoned.how == "fold":
+            await self.rolling.ensure(board, zoned, slot)
+        window = ShardedWindow(self.valkey, board, WindowAddress(zoned.label, slot.text, cut))
+        identity = Identity(board_id, zoned.label, slot.text, str(cut), datetime_of(wanted.moment))
         frame = Frame(datetime_of(now), slot.starts_at, slot.ends_at, policy.top)
         total, rows = None, _rows(board, window.scan())
         if policy.top is not None and policy.top <= TOP_IN_ONE_CALL:

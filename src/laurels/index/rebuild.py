@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import text
 
-from laurels.boards.board import Address, Board
+from laurels.boards.board import Board, WindowAddress
 from laurels.boards.retention import PARTS
 from laurels.errors import Unavailable
 from laurels.index.outbox import LONG_SECONDS, Moved, Outbox
@@ -61,7 +61,7 @@ class Rebuild:
         """How many records have an entry."""
         self._token = secrets.token_hex(8)
         self._outbox = Outbox(self.index)
-        self._made: dict[Address, Target] = {}
+        self._made: dict[WindowAddress, Target] = {}
         self._steps = 0
         board = await self.catalog.in_force(self.ref)
         prefix = f"{REBUILD}{self._token}:"
@@ -127,7 +127,7 @@ class Rebuild:
             for part in PARTS
         )
 
-    def _key(self, address: Address) -> str:
+    def _key(self, address: WindowAddress) -> str:
         return self._placer.board.window_key(0, address)
 
     async def _put_in_force(self, board: Board) -> None:
@@ -149,7 +149,7 @@ class Rebuild:
             with suppress(FenceLapsed):
                 await functions.unfence(self.valkey, names[0], self._token)
 
-    async def _switch(self, board: Board, addresses: list[Address]) -> None:
+    async def _switch(self, board: Board, addresses: list[WindowAddress]) -> None:
         now = self.clock()
         keys, seconds = [board.keys.of_board(0, "board")], list[int]()
         for address in addresses:

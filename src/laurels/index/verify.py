@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from laurels.boards.board import Address
+from laurels.boards.board import WindowAddress
 from laurels.boards.ordering import invert
 from laurels.index.outbox import LONG_SECONDS
-from laurels.scores.shards import SpreadWindow
+from laurels.scores.shards import ShardedWindow
 from laurels.valkey import hashes, sorted_sets
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ class _Comparison:
             ]
         return differences
 
-    async def _uneven(self, addresses: list[Address]) -> list[Difference]:
+    async def _uneven(self, addresses: list[WindowAddress]) -> list[Difference]:
         """Windows whose entries are not as many as their positions."""
         uneven: list[Difference] = []
         for first in range(0, len(addresses), WINDOWS_AT_ONCE):
@@ -182,7 +182,7 @@ class _Comparison:
         label = self._board.definition.windows[0].label
         asked: list[Command[list[bytes | None]]] = []
         for (number, groups), members in wanted.items():
-            key = self._board.window_key(0, Address(label, str(number), self._index.cut(groups)))
+            key = self._board.window_key(0, WindowAddress(label, str(number), self._index.cut(groups)))
             asked.append(hashes.get_many(f"{key}|positions", members))
         return {
             window: {
@@ -217,7 +217,7 @@ class _Comparison:
         some: _Scores = {}
         size = 0
         async for address in self._addresses():
-            async for listed in SpreadWindow(self._applier.valkey, self._board, address).scan():
+            async for listed in ShardedWindow(self._applier.valkey, self._board, address).scan():
                 scores = {each.member.decode(): int(self._parse(each.place)[0]) for each in listed}
                 some.setdefault(_window(address), {}).update(scores)
                 size += len(scores)
@@ -226,7 +226,7 @@ class _Comparison:
                     some, size = {}, 0
         yield some
 
-    async def _addresses(self) -> AsyncIterator[Address]:
+    async def _addresses(self) -> AsyncIterator[WindowAddress]:
         """The windows that can be asked for, now or later; of others the memory may not be gone yet."""
         oldest = self._index.rule.oldest(self._applier.clock())
         async for address in self._applier.retention.addresses(self._board, 0):
@@ -234,7 +234,7 @@ class _Comparison:
                 yield address
 
 
-def _window(address: Address) -> Window:
+def _window(address: WindowAddress) -> Window:
     return int(address.slot), address.cut.values
 
 

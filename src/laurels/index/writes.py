@@ -68,7 +68,7 @@ class Placer:
         """The window as the board has it; None once it is over."""
         number, groups = window
         moment = max(number * self.index.rule.length, EARLIEST)
-        return next(iter(self.board.touched(moment, now, self.index.cut(groups)).targets), None)
+        return next(iter(self.board.targets(moment, now, self.index.cut(groups)).windows), None)
 
     def targets(self, changes: Changes, now: Moment) -> dict[Target, dict[bytes, bytes]]:
         found = ((self.target(window, now), members) for window, members in changes.items())

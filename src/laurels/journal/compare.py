@@ -12,7 +12,7 @@ from laurels.valkey.messages import ReadHeader, ScanHeader
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
-    from laurels.boards.board import Address, Board
+    from laurels.boards.board import Board, WindowAddress
     from laurels.valkey.client import Valkey
     from laurels.valkey.messages import Shape
 
@@ -24,7 +24,7 @@ MOST_TOLD: Final = 20
 class Doubt(NamedTuple):
     """A member that looked different when both were read one after the other."""
 
-    address: Address
+    address: WindowAddress
     member: bytes
 
 
@@ -33,7 +33,7 @@ class Comparison:
     different: int = 0
     told: list[str] = field(default_factory=list[str])
 
-    def add(self, address: Address, member: bytes, why: str) -> None:
+    def add(self, address: WindowAddress, member: bytes, why: str) -> None:
         self.different += 1
         if len(self.told) < MOST_TOLD:
             name = f"{address.token} {address.cut}".strip(" |")
@@ -58,7 +58,7 @@ class Comparer:
         self._boards = boards
         self._shard = shard
 
-    async def doubts(self, address: Address) -> AsyncIterator[Doubt]:
+    async def doubts(self, address: WindowAddress) -> AsyncIterator[Doubt]:
         """Who has another entry in one than in the other; also who submitted between the two looks."""
         for one, other in (self._boards, self._boards[::-1]):
             header = ScanHeader(_shape(one), one.version, "0", MEMBERS_A_CALL)
@@ -76,7 +76,7 @@ class Comparer:
 
     async def settle(self, doubtful: Sequence[Doubt], comparison: Comparison) -> None:
         """Looks at the doubtful again, while nobody writes."""
-        by_address: dict[Address, list[bytes]] = {}
+        by_address: dict[WindowAddress, list[bytes]] = {}
         for doubt in dict.fromkeys(doubtful):
             by_address.setdefault(doubt.address, []).append(doubt.member)
         for address, members in by_address.items():
@@ -103,7 +103,9 @@ class Comparer:
             found.update(listed)
         return found
 
-    async def _held(self, board: Board, address: Address, members: Sequence[bytes]) -> dict[bytes, _Held]:
+    async def _held(
+        self, board: Board, address: WindowAddress, members: Sequence[bytes]
+    ) -> dict[bytes, _Held]:
         header = ReadHeader(_shape(board), board.version)
         keys = _keys(board, self._shard, address)
         _, found = await functions.standing(self._valkey, keys, header, members)
@@ -127,7 +129,7 @@ def _why(board: Board, live: _Held, told: _Held) -> str:
     return f"has {score}, by the journal {journaled}"
 
 
-def _keys(board: Board, shard: int, address: Address) -> tuple[str, ...]:
+def _keys(board: Board, shard: int, address: WindowAddress) -> tuple[str, ...]:
     window = board.keys.parts(board.window_key(shard, address), metadata=True)
     return board.keys.of_board(shard, "board"), *window
 

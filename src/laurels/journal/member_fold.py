@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from laurels.journal.entry import ERASE, PLACE, REMOVE
 
 if TYPE_CHECKING:
-    from laurels.boards.board import Board, Pane
+    from laurels.boards.board import Board, ZonedWindow
     from laurels.boards.keys import Cut
     from laurels.boards.ordering import Score
     from laurels.boards.windows import Slot
@@ -54,21 +54,21 @@ class _Tally:
 class Fold:
     """One window, whole or of a group, as it is recounted member by member."""
 
-    def __init__(self, board: Board, pane: Pane, slot: Slot, cut: Cut) -> None:
+    def __init__(self, board: Board, zoned: ZonedWindow, slot: Slot, cut: Cut) -> None:
         self._board = board
-        self._pane = pane
+        self._zoned = zoned
         self._slot = slot
         self._cut = cut.named
-        self._until = pane.held_until(slot)
-        self._days = frozenset(pane.calendar.days(slot)) if pane.how == "fold" else frozenset[str]()
-        self._calendar = (pane.base or pane).calendar
-        self._own = f"{pane.label}|{slot.text}"
-        self._base = f"{pane.base.label}|" if pane.base else None
+        self._until = zoned.held_until(slot)
+        self._days = frozenset(zoned.calendar.days(slot)) if zoned.how == "fold" else frozenset[str]()
+        self._calendar = (zoned.base or zoned).calendar
+        self._own = f"{zoned.label}|{slot.text}"
+        self._base = f"{zoned.base.label}|" if zoned.base else None
         self._days_gone = self._end_of_days()
 
     def places(self) -> tuple[set[str], str | None]:
         """Where entries are placed that matter here: windows by name, and by how the name begins."""
-        if self._pane.how == "fold":
+        if self._zoned.how == "fold":
             return {self._own, *(f"{self._base}{day}" for day in self._days)}, None
         return {self._own}, self._base
 
@@ -86,9 +86,9 @@ class Fold:
             elif self._concerns(each):
                 self._submit(tally, each, each.score)
         parts = tally.parts
-        if self._pane.how == "sum" or not parts or tally.is_final:
+        if self._zoned.how == "sum" or not parts or tally.is_final:
             return tally.total
-        if self._pane.how == "fold":
+        if self._zoned.how == "fold":
             return self._folded([parts[day] for day in sorted(parts)])
         return next(iter(parts.values()))
 
@@ -96,7 +96,7 @@ class Fold:
         part = self._calendar.at(told.at).text
         before = tally.parts.get(part)
         after = tally.parts[part] = self._aggregated(before, told, score)
-        if self._pane.how == "sum" and after != before:
+        if self._zoned.how == "sum" and after != before:
             tally.total = self._moved(tally.total, before, after, told.at)
 
     def _place(self, tally: _Tally, told: Told, score: Score) -> None:
@@ -106,7 +106,7 @@ class Fold:
         placed = Held(score, told.at)
         if told.op != self._own:
             tally.parts[told.op.partition("|")[2]] = placed
-        elif self._pane.how == "direct":
+        elif self._zoned.how == "direct":
             tally.parts[self._slot.text] = placed
         else:
             tally.total = placed
@@ -115,12 +115,12 @@ class Fold:
     def _leaves(self, told: Told) -> bool:
         """Whether it goes from this window: who is removed does, who is erased only if the window goes on."""
         return told.kind == REMOVE or (
-            told.kind == ERASE and goes_on_without(self._board, self._pane, self._slot, told.now)
+            told.kind == ERASE and goes_on_without(self._board, self._zoned, self._slot, told.now)
         )
 
     def _end_of_days(self) -> Moment | None:
         """From when on a rolling window stays as it is placed, because its days are gone."""
-        base = self._pane.base
+        base = self._zoned.base
         if not self._days or base is None:
             return None
         return base.held_until(base.calendar.parse(min(self._days)))
@@ -131,7 +131,7 @@ class Fold:
             return False
         if self._days:
             return self._calendar.at(told.at).text in self._days
-        return self._pane.calendar.at(told.at) == self._slot
+        return self._zoned.calendar.at(told.at) == self._slot
 
     def _aggregated(self, old: Held | None, told: Told, score: Score) -> Held:
         op = told.op or self._board.definition.aggregate
@@ -150,7 +150,7 @@ class Fold:
 
     def _folded(self, days: list[Held]) -> Held:
         """A rolling window's entry, of its days' entries from the oldest."""
-        op = self._board.fold_op(self._pane)
+        op = self._board.fold_op(self._zoned)
         result = days[0]
         for day in days[1:]:
             if op == "sum":
@@ -170,9 +170,9 @@ class Fold:
         return left > right if self._board.ordering.descending else left < right
 
 
-def goes_on_without(board: Board, pane: Pane, slot: Slot, now: Moment) -> bool:
+def goes_on_without(board: Board, zoned: ZonedWindow, slot: Slot, now: Moment) -> bool:
     """Whether who is erased leaves this window: one that goes on, unless a rolling window is made of it."""
-    is_rolling = pane.how == "fold" or any(
-        other.how == "fold" and other.base is pane for other in board.panes(pane.zone)
+    is_rolling = zoned.how == "fold" or any(
+        other.how == "fold" and other.base is zoned for other in board.zoned_windows(zoned.zone)
     )
     return not is_rolling and (slot.ends is None or slot.ends > now)

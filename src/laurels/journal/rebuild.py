@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
-    from laurels.boards.board import Address, Board
+    from laurels.boards.board import Board, WindowAddress
     from laurels.boards.catalog import Catalog
     from laurels.boards.definition import StoredBoard
     from laurels.boards.keys import BoardRef
@@ -174,7 +174,7 @@ class _Work:
         )
         self._done, self._of = 0, 0
         self._entries = 0
-        self._windows: set[Address] = set()
+        self._windows: set[WindowAddress] = set()
         self._comparison = Comparison()
 
     async def run(self) -> Rebuilding:
@@ -375,11 +375,11 @@ class _Work:
             await self._tools.catalog.adopt(self._board)  # this shard alone had lost its memory
             await self._tools.catalog.register(self._board, shard.number, targets, self._now)
 
-    async def _live_addresses(self, shard: _Shard) -> list[Address]:
+    async def _live_addresses(self, shard: _Shard) -> list[WindowAddress]:
         found = [each async for each in self._tools.retention.addresses(self._board, shard.number)]
         return [each for each in found if self._made.keeps(each)]
 
-    async def _check_counts(self, shard: _Shard, counts: Counter[Address]) -> None:
+    async def _check_counts(self, shard: _Shard, counts: Counter[WindowAddress]) -> None:
         """No window is smaller than the one that it replaces, and its parts agree."""
         if self._board.ordering.exact:
             positions = await self._valkey.run_all(
@@ -424,18 +424,20 @@ class _Work:
         markers: dict[str, int] = {}
         for address in shard.replay.complete & shard.replay.written.keys():
             target = shard.replay.written[address]
-            name = f"built:{address.token}:{target.pane.zone}"
+            name = f"built:{address.token}:{target.zoned.zone}"
             markers[self._board.keys.of_board(shard.number, name)] = target.seconds_to_live(now)
         await self._valkey.run_all(
             strings.put(marker, 1, seconds=seconds) for marker, seconds in markers.items()
         )
 
-    async def _cardinalities(self, shard: _Shard, board: Board, addresses: list[Address]) -> Counter[Address]:
+    async def _cardinalities(
+        self, shard: _Shard, board: Board, addresses: list[WindowAddress]
+    ) -> Counter[WindowAddress]:
         keys = [board.window_key(shard.number, address) for address in addresses]
         sizes = await self._valkey.run_all(map(sorted_sets.cardinality, keys))
         return Counter(dict(zip(addresses, sizes, strict=True)))
 
-    def _count(self, counts: Counter[Address]) -> None:
+    def _count(self, counts: Counter[WindowAddress]) -> None:
         self._windows.update(counts)
         self._entries += counts.total()
 

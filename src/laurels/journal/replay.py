@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
-from laurels.boards.board import Address, Target
+from laurels.boards.board import Target, WindowAddress
 from laurels.boards.keys import WHOLE, Cut
 from laurels.boards.retention import PARTS, WINDOWS_A_CALL, target_at
 from laurels.journal.entry import ERASE, MATCH, METADATA, PLACE, REMOVE, SUBMIT
@@ -78,9 +78,9 @@ class Replay:
         self._shard = shard
         self._now = made.now
         self._remembers = remembers
-        self.written: dict[Address, Target] = {}
+        self.written: dict[WindowAddress, Target] = {}
         """The windows that there are."""
-        self.complete: set[Address] = set()
+        self.complete: set[WindowAddress] = set()
         """The rolling windows that need no computing any more."""
         self.has_metadata = False
         self.doubled = 0
@@ -93,7 +93,7 @@ class Replay:
         """Of one call: a member's metadata, window by window."""
         self._cuts: dict[tuple[tuple[str, str], ...], tuple[Cut, ...]] = {}
         self._latest: Moment = 0
-        self._ends: list[tuple[Moment, int, Address]] = []
+        self._ends: list[tuple[Moment, int, WindowAddress]] = []
         self._numbers = count()
         self._ran: dict[int, set[str]] = {}
         self._prolonged = asyncio.get_running_loop().time()
@@ -127,9 +127,9 @@ class Replay:
         await self.flush()
         await self._let_pass(self._now)
         for address, target in list(self.written.items()):
-            if target.pane.how == "direct":
+            if target.zoned.how == "direct":
                 await self._complete(address, target)
-            elif target.pane.how == "fold" and self._is_without_days(target):
+            elif target.zoned.how == "fold" and self._is_without_days(target):
                 self.complete.add(address)
 
     async def flush(self) -> None:
@@ -167,7 +167,7 @@ class Replay:
             await self._unlink(address)
         await self._discards.discard(*self._of_board())
 
-    def keys_of(self, board: Board, address: Address) -> list[str]:
+    def keys_of(self, board: Board, address: WindowAddress) -> list[str]:
         key = board.window_key(self._shard, address)
         return [f"{key}{part}" for part in PARTS]
 
@@ -226,8 +226,8 @@ class Replay:
             return True
         if _recorded(row) // CALL_BUCKET != together.recorded // CALL_BUCKET:
             return False
-        touched = self._made.touched
-        return all(touched(row.at, together.now, cut).holds(row.at, row.now) for cut in cuts)
+        targets = self._made.targets
+        return all(targets(row.at, together.now, cut).holds(row.at, row.now) for cut in cuts)
 
     def _cuts_of(self, groups: dict[str, str] | None) -> tuple[Cut, ...]:
         if not groups:
@@ -281,7 +281,7 @@ class Replay:
     async def _flush_placed(self) -> None:
         rows, self._placing = list(self._placing.values()), {}
         target = placed(self._made, rows[0].op, rows[0].groups) if rows else None
-        if target is None or not self._made.is_wanted(target.pane, target.slot):
+        if target is None or not self._made.is_wanted(target.zoned, target.slot):
             return
         await self._let_pass(rows[0].now)
         self.has_metadata = True
@@ -335,7 +335,7 @@ class Replay:
         if target.address in self.written:
             return
         self.written[target.address] = target
-        until = target.pane.held_until(target.slot)
+        until = target.zoned.held_until(target.slot)
         if until is not None:
             heapq.heappush(self._ends, (until, next(self._numbers), target.address))
 
@@ -350,27 +350,27 @@ class Replay:
                 await self._unlink(address)
         await self._prolong()
 
-    async def _complete(self, day: Address, target: Target) -> None:
+    async def _complete(self, day: WindowAddress, target: Target) -> None:
         """The rolling windows of a day, as far as they have begun or are tomorrow's."""
-        for pane, slot in self._made.made_of(target.pane, target.slot):
-            address = Address(pane.label, slot.text, day.cut)
-            tomorrow = pane.calendar.following(pane.calendar.at(self._now))
+        for zoned, slot in self._made.made_of(target.zoned, target.slot):
+            address = WindowAddress(zoned.label, slot.text, day.cut)
+            tomorrow = zoned.calendar.following(zoned.calendar.at(self._now))
             has_begun = tomorrow is None or (slot.starts or 0) <= (tomorrow.starts or 0)
-            if address not in self.complete and has_begun and self._made.is_kept(pane, slot):
-                rolling = Target(address, slot, pane)
+            if address not in self.complete and has_begun and self._made.is_kept(zoned, slot):
+                rolling = Target(address, slot, zoned)
                 await fold_days(self._valkey, self._made, self._shard, rolling, LIFE_SECONDS)
                 self._note(rolling)
                 self.complete.add(address)
 
     def _is_without_days(self, target: Target) -> bool:
         """Whether a rolling window cannot be computed any more: it was placed, and stays as it is."""
-        days, pane = target.pane.base, target.pane
+        days, zoned = target.zoned.base, target.zoned
         if days is None:
             return False
-        oldest = days.held_until(days.calendar.parse(pane.calendar.days(target.slot)[0]))
+        oldest = days.held_until(days.calendar.parse(zoned.calendar.days(target.slot)[0]))
         return oldest is not None and self._now >= oldest
 
-    async def _unlink(self, address: Address) -> None:
+    async def _unlink(self, address: WindowAddress) -> None:
         await self._discards.discard(*self.keys_of(self._made, address))
         del self.written[address]
 
@@ -382,7 +382,7 @@ class Replay:
         keys += self._of_board()
         await self._valkey.run_all(keyspace.expire(key, LIFE_SECONDS) for key in keys)
 
-    def _parts(self, address: Address) -> tuple[str, ...]:
+    def _parts(self, address: WindowAddress) -> tuple[str, ...]:
         return self._made.keys.parts(self._made.window_key(self._shard, address), metadata=True)
 
     def _shape(self) -> Shape:
@@ -407,14 +407,14 @@ def _made_id(row: Row) -> str:
 
 def goes_when_erased(board: Board, target: Target, now: Moment) -> bool:
     """Whether who is erased leaves this window."""
-    return goes_on_without(board, target.pane, target.slot, now)
+    return goes_on_without(board, target.zoned, target.slot, now)
 
 
 def placed(board: Board, token: str, groups: dict[str, str] | None) -> Target | None:
     """The window that an entry was placed in; None when the board has no such window any more."""
     cut = Cut(tuple(groups), tuple(groups.values())) if groups else WHOLE
     label, _, text = token.partition("|")
-    return target_at(board, Address(label, text, cut))
+    return target_at(board, WindowAddress(label, text, cut))
 
 
 def _of_match(row: Row, together: _Together) -> Row:

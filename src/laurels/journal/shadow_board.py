@@ -10,7 +10,7 @@ from laurels.boards.definition import Limits
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from laurels.boards.board import Address, Pane
+    from laurels.boards.board import WindowAddress, ZonedWindow
     from laurels.boards.windows import Slot
     from laurels.moments import Moment
 
@@ -27,22 +27,22 @@ class Rebuilt(Board):
         super().__init__(board.ref, definition, board.version, cluster=cluster, prefix=prefix)
         self.now = now
 
-    def is_kept(self, pane: Pane, slot: Slot) -> bool:
+    def is_kept(self, zoned: ZonedWindow, slot: Slot) -> bool:
         """Whether the window is there at `now`."""
-        until = pane.held_until(slot)
+        until = zoned.held_until(slot)
         return until is None or self.now < until
 
-    def keeps(self, address: Address) -> bool:
+    def keeps(self, address: WindowAddress) -> bool:
         """Whether the board has this window, and it is there at `now`."""
-        for pane in self.panes(self.zone_of(address.cut)):
-            if pane.label == address.label:
-                return self.is_kept(pane, pane.calendar.parse(address.slot))
+        for zoned in self.zoned_windows(self.zone_of(address.cut)):
+            if zoned.label == address.label:
+                return self.is_kept(zoned, zoned.calendar.parse(address.slot))
         return False
 
-    def made_of(self, pane: Pane, slot: Slot) -> Iterator[tuple[Pane, Slot]]:
+    def made_of(self, zoned: ZonedWindow, slot: Slot) -> Iterator[tuple[ZonedWindow, Slot]]:
         """The rolling windows that are computed from a day."""
-        for other in self.panes(pane.zone):
-            if other.how == "fold" and other.base is pane and slot.starts is not None:
+        for other in self.zoned_windows(zoned.zone):
+            if other.how == "fold" and other.base is zoned and slot.starts is not None:
                 following: Slot | None = other.calendar.at(slot.starts)
                 for _ in range(other.window.days or 1):
                     if following is None:
@@ -50,13 +50,15 @@ class Rebuilt(Board):
                     yield other, following
                     following = other.calendar.following(following)
 
-    def is_wanted(self, pane: Pane, slot: Slot) -> bool:
+    def is_wanted(self, zoned: ZonedWindow, slot: Slot) -> bool:
         """Whether the window is there at `now`, or one that is computed from it."""
-        return self._is_wanted(pane, slot)
+        return self._is_wanted(zoned, slot)
 
-    def _is_wanted(self, pane: Pane, slot: Slot) -> bool:
-        if self.is_kept(pane, slot) or any(self.is_kept(*each) for each in self.made_of(pane, slot)):
+    def _is_wanted(self, zoned: ZonedWindow, slot: Slot) -> bool:
+        if self.is_kept(zoned, slot) or any(self.is_kept(*each) for each in self.made_of(zoned, slot)):
             return True
-        sums = (other for other in self.panes(pane.zone) if other.how == "sum" and other.base is pane)
+        sums = (
+            other for other in self.zoned_windows(zoned.zone) if other.how == "sum" and other.base is zoned
+        )
         starts = slot.starts
         return starts is not None and any(self.is_kept(other, other.calendar.at(starts)) for other in sums)

@@ -120,10 +120,10 @@ class Live:
         board = await self.catalog.in_force(view.ref)
         asked = view.query
         cut = parse_cut(asked.group, board.definition)
-        pane = board.pane(asked.period, cut)
+        zoned = board.zoned_window(asked.period, cut)
         if view.member is not None:
             check_member(view.member)
-        query = PageQuery(pane.label, asked.slot, str(cut) or None, asked.limit)
+        query = PageQuery(zoned.label, asked.slot, str(cut) or None, asked.limit)
         query.check()
         return View(view.ref, query, view.member)
 

@@ -11,7 +11,7 @@ import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
-from laurels.boards.board import Address
+from laurels.boards.board import WindowAddress
 from laurels.boards.keys import WHOLE, BoardRef, parse_cut
 from laurels.boards.retention import WINDOWS_A_CALL, target_at
 from laurels.errors import InvalidInput, NotFound, OutcomeUnknown
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from laurels.arguments import Selection
-    from laurels.boards.board import Board, Pane, Target
+    from laurels.boards.board import Board, Target, ZonedWindow
     from laurels.boards.catalog import Catalog
     from laurels.boards.retention import Retention
     from laurels.clock import Clock
@@ -134,13 +134,13 @@ class Metadata:
         """The live windows, and groups of them, in which the member has an entry that carries metadata."""
         chosen = _Chosen(board, change.selection, now)
         written = [each for each in await self._retention.written(board, shard) if chosen.may_be_in(*each)]
-        whole = chosen.among(Address(*each, WHOLE) for each in written)
+        whole = chosen.among(WindowAddress(*each, WHOLE) for each in written)
         found = await self._held(board, shard, whole, change.member)
         # Who is in a group of a window is in the window of that name too, unless the group has another zone.
         known = {(target.address.label, target.address.slot) for target in found}
         windows = [each for each in written if len(board.zones) > 1 or each in known]
         if chosen.cut:
-            groups = [Address(*each, chosen.cut) for each in windows]
+            groups = [WindowAddress(*each, chosen.cut) for each in windows]
             return await self._held(board, shard, chosen.among(groups), change.member)
         groups = await self._retention.groups_of(board, shard, windows)
         return found + await self._held(board, shard, chosen.among(groups), change.member)
@@ -170,26 +170,26 @@ class _Chosen:
         self._label: str | None = None
         self._slot: str | None = None
         if period is not None or slot is not None:
-            pane = board.pane(period, self.cut)
-            self._label = pane.label
-            self._slot = slot and board.slot(pane, slot, now).text
-            if not _carries(pane):
-                raise InvalidInput.at("period", f"{pane.label!r} is rolling: its entries {WHY}")
-        elif not any(map(_carries, board.panes(board.definition.timezone))):
+            zoned = board.zoned_window(period, self.cut)
+            self._label = zoned.label
+            self._slot = slot and board.slot(zoned, slot, now).text
+            if not _carries(zoned):
+                raise InvalidInput.at("period", f"{zoned.label!r} is rolling: its entries {WHY}")
+        elif not any(map(_carries, board.zoned_windows(board.definition.timezone))):
             raise InvalidInput.at("board", f"has rolling windows alone: their entries {WHY}")
 
     def may_be_in(self, label: str, slot: str) -> bool:
         return self._label in (None, label) and self._slot in (None, slot)
 
-    def among(self, addresses: Iterable[Address]) -> list[Target]:
+    def among(self, addresses: Iterable[WindowAddress]) -> list[Target]:
         """Those that are meant, and can be asked for."""
         return [target for each in addresses if (target := self._target(each))]
 
-    def _target(self, address: Address) -> Target | None:
+    def _target(self, address: WindowAddress) -> Target | None:
         target = target_at(self._board, address)
-        if target is None or not _carries(target.pane):
+        if target is None or not _carries(target.zoned):
             return None
-        calendar, slot = target.pane.calendar, target.slot
+        calendar, slot = target.zoned.calendar, target.slot
         until = calendar.kept_until(slot)
         if until is not None and self._now >= until:
             return None
@@ -203,9 +203,9 @@ def _made_id() -> str:
     return f"~{secrets.token_urlsafe(16)}.0"
 
 
-def _carries(pane: Pane) -> bool:
+def _carries(zoned: ZonedWindow) -> bool:
     """Whether entries of this window carry metadata."""
-    return pane.how != "fold" and not pane.is_hidden
+    return zoned.how != "fold" and not zoned.is_hidden
 
 
 def _where(selection: Selection) -> str:

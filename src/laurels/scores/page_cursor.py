@@ -15,7 +15,7 @@ from laurels.boards.ordering import Position
 from laurels.errors import InvalidInput, StaleCursor
 
 if TYPE_CHECKING:
-    from laurels.boards.board import Address, Board
+    from laurels.boards.board import Board, WindowAddress
 
 Direction = Literal["after", "before"]
 
@@ -44,7 +44,7 @@ class Cursor(msgspec.Struct, frozen=True):
 
 
 def write_cursor(
-    board: Board, address: Address, start: Start, direction: Direction, position: Position
+    board: Board, address: WindowAddress, start: Start, direction: Direction, position: Position
 ) -> str:
     contents = _Contents(
         str(board.ref),
@@ -71,7 +71,7 @@ def read_cursor(board: Board, text: str) -> Cursor:
         raise StaleCursor.at("cursor", "was made for another board, or before this one changed; begin again")
     try:
         cut = parse_cut(contents.cut, board.definition)
-        board.pane(contents.label, cut).calendar.parse(contents.slot)
+        board.zoned_window(contents.label, cut).calendar.parse(contents.slot)
         place = _place(board, contents.place)
     except (InvalidInput, ValueError, struct.error) as error:
         raise _no_cursor() from error

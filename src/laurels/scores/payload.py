@@ -16,7 +16,7 @@ from laurels.valkey.messages import SubmitHeader, TargetHeader
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from laurels.boards.board import Address, Board, Target, Touched
+    from laurels.boards.board import Board, Target, Targets, WindowAddress
     from laurels.journal.entry import Feed
     from laurels.moments import Moment
     from laurels.scores.submission import Checked
@@ -95,7 +95,7 @@ def lay_out(parcel: Parcel, *, metadata: bool) -> Message:
 class _Outline:
     """The windows that a call writes, by the numbers under which its header speaks of them."""
 
-    windows: dict[Address, int]
+    windows: dict[WindowAddress, int]
     keys: tuple[str, ...]
     targets: tuple[Target, ...]
     headers: list[TargetHeader]
@@ -115,10 +115,10 @@ def _outline(parcel: Parcel, *, metadata: bool) -> tuple[_Outline, list[int]]:
     parts = parcel.parts
     whither = _Whither(parcel.board, parcel.shard, parcel.now // SECOND, metadata)
     if parts and all(each.cuts is EVERYBODY for each in parts):
-        touched = parcel.board.touched(parts[0].moment, parcel.now, WHOLE)
-        if all(touched.holds(each.moment, parcel.now) for each in parts):
-            outline = _outline_for_all(whither, touched)
-            return outline, [outline.windows[touched.reported] if touched.reported else 0] * len(parts)
+        targets = parcel.board.targets(parts[0].moment, parcel.now, WHOLE)
+        if all(targets.holds(each.moment, parcel.now) for each in parts):
+            outline = _outline_for_all(whither, targets)
+            return outline, [outline.windows[targets.reported] if targets.reported else 0] * len(parts)
     chosen, reported = _choose(parcel)
     outline = _outlined(whither, chosen, len(parts))
     return outline, [outline.windows[address] if address else 0 for address in reported]
@@ -126,13 +126,13 @@ def _outline(parcel: Parcel, *, metadata: bool) -> tuple[_Outline, list[int]]:
 
 # Most calls of a second are alike in this, and it is most of the work.
 @lru_cache(maxsize=1024)
-def _outline_for_all(whither: _Whither, touched: Touched) -> _Outline:
-    return _outlined(whither, _by_target({touched: []}), 0)
+def _outline_for_all(whither: _Whither, targets: Targets) -> _Outline:
+    return _outlined(whither, _by_target({targets: []}), 0)
 
 
 def _outlined(whither: _Whither, chosen: dict[Target, list[int]], count: int) -> _Outline:
     board, now = whither.board, whither.second * SECOND
-    windows: dict[Address, int] = {}
+    windows: dict[WindowAddress, int] = {}
     for target in chosen:
         windows.setdefault(target.address, len(windows) + 1)
     for target in chosen:
@@ -143,10 +143,10 @@ def _outlined(whither: _Whither, chosen: dict[Target, list[int]], count: int) ->
             window=windows[target.address],
             chosen=0 if len(numbers) == count else sorted(numbers),
             seconds=target.seconds_to_live(now),
-            how=target.pane.how,
+            how=target.zoned.how,
             base=windows[target.base] if target.base else 0,
             days=[windows[day] for day in target.days],
-            op=board.fold_op(target.pane),
+            op=board.fold_op(target.zoned),
         )
         for target, numbers in chosen.items()
     ]
@@ -154,35 +154,35 @@ def _outlined(whither: _Whither, chosen: dict[Target, list[int]], count: int) ->
     return _Outline(windows, keys, tuple(chosen), headers)
 
 
-def _choose(parcel: Parcel) -> tuple[dict[Target, list[int]], list[Address | None]]:
+def _choose(parcel: Parcel) -> tuple[dict[Target, list[int]], list[WindowAddress | None]]:
     """Which submissions touch which window, each window after those that it is computed from; and what each
     submission's answer speaks of.
     """
-    together: dict[Touched, list[int]] = {}
-    reported: list[Address | None] = []
-    touch, now = parcel.board.touched, parcel.now
+    together: dict[Targets, list[int]] = {}
+    reported: list[WindowAddress | None] = []
+    targets_of, now = parcel.board.targets, parcel.now
     moment, cuts, alike, own = None, (), list[list[int]](), None
     for number, checked in enumerate(parcel.parts, 1):
         if checked.moment != moment or checked.cuts is not cuts:
             moment, cuts = checked.moment, checked.cuts
-            touched = [touch(moment, now, cut) for cut in cuts]
-            alike = [together.setdefault(each, []) for each in touched]
-            own = touched[0].reported  # the whole board is the first cut
+            targets = [targets_of(moment, now, cut) for cut in cuts]
+            alike = [together.setdefault(each, []) for each in targets]
+            own = targets[0].reported  # the whole board is the first cut
         for numbers in alike:
             numbers.append(number)
         reported.append(own)
     return _by_target(together), reported
 
 
-def _by_target(together: dict[Touched, list[int]]) -> dict[Target, list[int]]:
+def _by_target(together: dict[Targets, list[int]]) -> dict[Target, list[int]]:
     """A sum stands once for each window that it follows: those of Monday move the week by Monday's change."""
-    firsts: dict[tuple[Address, Address | None], Target] = {}
+    firsts: dict[tuple[WindowAddress, WindowAddress | None], Target] = {}
     chosen: dict[Target, list[int]] = {}
-    for touched, numbers in together.items():
-        for target in touched.targets:
+    for targets, numbers in together.items():
+        for target in targets.windows:
             first = firsts.setdefault((target.address, target.base), target)
             chosen.setdefault(first, []).extend(numbers)
-    return dict(sorted(chosen.items(), key=lambda each: each[0].pane.how != "direct"))
+    return dict(sorted(chosen.items(), key=lambda each: each[0].zoned.how != "direct"))
 
 
 def _board_keys(board: Board, shard: int) -> Iterable[str]:
@@ -200,7 +200,7 @@ def confirm_keys(parcels: Iterable[Parcel]) -> list[str]:
     return list(keys)
 
 
-def _window_keys(whither: _Whither, windows: Iterable[Address]) -> Iterable[str]:
+def _window_keys(whither: _Whither, windows: Iterable[WindowAddress]) -> Iterable[str]:
     board = whither.board
     for address in windows:
         yield from board.keys.parts(board.window_key(whither.shard, address), metadata=whither.metadata)

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import msgspec
 
-from laurels.boards.board import Address
+from laurels.boards.board import WindowAddress
 from laurels.boards.keys import parse_cut
 from laurels.boards.ordering import Position
 from laurels.errors import InvalidInput, NotFound, StaleCursor
 from laurels.scores.page_cursor import Cursor, Direction, read_cursor, write_cursor
 from laurels.scores.page_query import PageQuery, WindowQuery, check_bound
 from laurels.scores.results import Among, Bucket, Distribution, Entry, Friend, Page, Percentile, Standing
-from laurels.scores.shards import SpreadWindow
+from laurels.scores.shards import ShardedWindow
 from laurels.scores.submission import check_member, member_text
 from laurels.valkey.functions import DefinitionChanged
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from laurels.arguments import Start
-    from laurels.boards.board import Board, Pane
+    from laurels.boards.board import Board, ZonedWindow
     from laurels.boards.catalog import Catalog
     from laurels.boards.keys import BoardRef
     from laurels.boards.ordering import Score
@@ -57,16 +57,16 @@ class _View:
 
     now: Moment
     board: Board
-    pane: Pane
+    zoned: ZonedWindow
     slot: Slot
-    address: Address
-    window: SpreadWindow
+    address: WindowAddress
+    window: ShardedWindow
 
 
 class Kept(Protocol):
     """Who knows of windows that Valkey no longer answers for."""
 
-    async def ranks(self, board: Board, address: Address, members: Sequence[bytes]) -> list[int | None]:
+    async def ranks(self, board: Board, address: WindowAddress, members: Sequence[bytes]) -> list[int | None]:
         """Each member's rank in the window; None for who was not in it, or is not known to have been."""
         ...
 
@@ -225,13 +225,13 @@ class Reader:
     async def _view(self, board: Board, query: WindowQuery) -> _View:
         now = self._clock()
         cut = parse_cut(query.group, board.definition)
-        pane = board.pane(query.period, cut)
-        slot = board.slot(pane, query.slot, now)
-        if pane.how == "fold":
-            await self._rolling.ensure(board, pane, slot)
+        zoned = board.zoned_window(query.period, cut)
+        slot = board.slot(zoned, query.slot, now)
+        if zoned.how == "fold":
+            await self._rolling.ensure(board, zoned, slot)
             self._rolling.prepare(board, now)
-        address = Address(pane.label, slot.text, cut)
-        return _View(now, board, pane, slot, address, SpreadWindow(self._valkey, board, address))
+        address = WindowAddress(zoned.label, slot.text, cut)
+        return _View(now, board, zoned, slot, address, ShardedWindow(self._valkey, board, address))
 
     async def _page_of(self, view: _View, reply: PageReply, start: Start, *, change: bool) -> Page:
         entries = _entries(view.board, reply)
@@ -250,11 +250,11 @@ class Reader:
         return Page(
             project=view.board.ref.project,
             board=view.board.ref.board,
-            period=view.pane.label,
+            period=view.zoned.label,
             slot=view.slot.text,
             starts_at=view.slot.starts_at,
             ends_at=view.slot.ends_at,
-            next_reset_at=view.pane.calendar.at(view.now).ends_at,
+            next_reset_at=view.zoned.calendar.at(view.now).ends_at,
             total=reply.total,
             entries=entries,
             next=ahead,
@@ -267,7 +267,7 @@ class Reader:
 
     async def _ranks_before(self, view: _View, members: list[bytes]) -> list[int | None]:
         """Each member's rank in the window before; None for who was not in it, or when nobody has kept it."""
-        earlier = view.pane.calendar.previous(view.slot)
+        earlier = view.zoned.calendar.previous(view.slot)
         if earlier is None:
             return [None] * len(members)
         try:
@@ -277,7 +277,7 @@ class Reader:
         except NotFound:
             if self._kept is None:
                 return [None] * len(members)
-            address = Address(view.address.label, earlier.text, view.address.cut)
+            address = WindowAddress(view.address.label, earlier.text, view.address.cut)
             return await self._kept.ranks(view.board, address, members)
         _, found = await before.window.standing(members, brief=True)
         return [stood.better + 1 if stood else None for stood in found]
@@ -322,7 +322,7 @@ def _metadata(encoded: bytes) -> dict[str, Any] | None:
 
 def _named(view: _View) -> str:
     group = f" of {view.address.cut}" if view.address.cut else ""
-    return f"the {view.pane.label} window {view.slot.text}".rstrip() + group
+    return f"the {view.zoned.label} window {view.slot.text}".rstrip() + group
 
 
 def _parse_share(share: float | str) -> tuple[int, int]:

@@ -6,7 +6,7 @@ import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from laurels.boards.board import Address
+from laurels.boards.board import WindowAddress
 from laurels.boards.retention import WINDOWS_A_CALL
 from laurels.journal.entry import remove_entry
 from laurels.scores.submission import check_member
@@ -49,7 +49,7 @@ class Remover:
         header.durable = int(durability != "fast")
         entry = remove_entry(secrets.token_urlsafe(16), self.clock(), board.version, member)
         header.rated = int(board.is_rated)
-        found, done, addresses = 0, set[Address](), await self.retention.days_first(board, shard)
+        found, done, addresses = 0, set[WindowAddress](), await self.retention.days_first(board, shard)
         while addresses or header.rated:
             keys = [board.keys.of_board(shard, "board"), board.keys.of_board(shard, "journal")]
             if header.rated:

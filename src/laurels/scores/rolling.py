@@ -16,7 +16,7 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from laurels.boards.board import Address, Target
+from laurels.boards.board import Target, WindowAddress
 from laurels.boards.keys import WHOLE, Cut, parse_cut
 from laurels.errors import NotFound
 from laurels.logs import get_logger
@@ -24,7 +24,7 @@ from laurels.valkey import functions, keyspace, sets, strings
 from laurels.valkey.messages import FoldHeader
 
 if TYPE_CHECKING:
-    from laurels.boards.board import Board, Pane
+    from laurels.boards.board import Board, ZonedWindow
     from laurels.boards.catalog import Catalog
     from laurels.boards.windows import Slot
     from laurels.clock import Clock
@@ -53,32 +53,32 @@ class Rolling:
         self._losses = valkey.losses
         self._under_way: dict[_Work, asyncio.Task[None]] = {}
 
-    async def ensure(self, board: Board, pane: Pane, slot: Slot) -> None:
+    async def ensure(self, board: Board, zoned: ZonedWindow, slot: Slot) -> None:
         """Returns once the window of this slot is complete, in the whole board and in every group."""
-        await self._completion(board, pane, slot)
+        await self._completion(board, zoned, slot)
 
     def prepare(self, board: Board, now: Moment) -> None:
         """Begins to complete tomorrow's windows, in the background."""
         for zone in board.zones:
-            for pane in board.panes(zone):
-                if pane.how == "fold":
-                    tomorrow = pane.calendar.following(pane.calendar.at(now))
-                    if tomorrow and not self._is_complete(_work(board, pane, tomorrow)):
-                        self._completion(board, pane, tomorrow).add_done_callback(_log_failure)
+            for zoned in board.zoned_windows(zone):
+                if zoned.how == "fold":
+                    tomorrow = zoned.calendar.following(zoned.calendar.at(now))
+                    if tomorrow and not self._is_complete(_work(board, zoned, tomorrow)):
+                        self._completion(board, zoned, tomorrow).add_done_callback(_log_failure)
 
     async def turn_over(self, board: Board, now: Moment) -> int:
         """Completes the windows of today and tomorrow; how many they are."""
         windows = [
-            (pane, slot)
+            (zoned, slot)
             for zone in board.zones
-            for pane in board.panes(zone)
-            if pane.how == "fold"
-            for slot in (pane.calendar.at(now), pane.calendar.following(pane.calendar.at(now)))
+            for zoned in board.zoned_windows(zone)
+            if zoned.how == "fold"
+            for slot in (zoned.calendar.at(now), zoned.calendar.following(zoned.calendar.at(now)))
             if slot
         ]
-        for pane, slot in windows:
+        for zoned, slot in windows:
             with suppress(NotFound):  # its days are gone already
-                await self.ensure(board, pane, slot)
+                await self.ensure(board, zoned, slot)
         return len(windows)
 
     def forget(self, board: Board) -> None:
@@ -97,60 +97,60 @@ class Rolling:
             task.cancel()
         await asyncio.gather(*self._under_way.values(), return_exceptions=True)
 
-    def _completion(self, board: Board, pane: Pane, slot: Slot) -> asyncio.Future[None]:
-        work = _work(board, pane, slot)
+    def _completion(self, board: Board, zoned: ZonedWindow, slot: Slot) -> asyncio.Future[None]:
+        work = _work(board, zoned, slot)
         if self._is_complete(work):
             done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             done.set_result(None)
             return done
         task = self._under_way.get(work)
         if task is None:
-            task = asyncio.create_task(self._complete_all(board, pane, slot))
+            task = asyncio.create_task(self._complete_all(board, zoned, slot))
             self._under_way[work] = task
             task.add_done_callback(lambda _: self._under_way.pop(work, None))
         return asyncio.shield(task)
 
-    async def _complete_all(self, board: Board, pane: Pane, slot: Slot) -> None:
+    async def _complete_all(self, board: Board, zoned: ZonedWindow, slot: Slot) -> None:
         for shard in range(board.keys.shards):
-            marker = board.keys.of_board(shard, f"built:{_token(pane, slot)}:{pane.zone}")
+            marker = board.keys.of_board(shard, f"built:{_token(zoned, slot)}:{zoned.zone}")
             if not await self._valkey.run(keyspace.exists(marker)):
-                self._check_days(board, pane, slot)
-                for cut in await self._cuts(board, shard, pane, slot):
-                    await self._complete_one(board, shard, pane, slot, cut)
-                seconds = Target(Address(pane.label, slot.text, WHOLE), slot, pane).seconds_to_live(
+                self._check_days(board, zoned, slot)
+                for cut in await self._cuts(board, shard, zoned, slot):
+                    await self._complete_one(board, shard, zoned, slot, cut)
+                seconds = Target(WindowAddress(zoned.label, slot.text, WHOLE), slot, zoned).seconds_to_live(
                     self._clock()
                 )
                 await self._valkey.run(strings.put(marker, 1, seconds=seconds))
-        self._complete.add(_work(board, pane, slot))
+        self._complete.add(_work(board, zoned, slot))
 
-    def _check_days(self, board: Board, pane: Pane, slot: Slot) -> None:
-        days = pane.base
+    def _check_days(self, board: Board, zoned: ZonedWindow, slot: Slot) -> None:
+        days = zoned.base
         if days is None:
             return
-        oldest = days.calendar.parse(pane.calendar.days(slot)[0])
+        oldest = days.calendar.parse(zoned.calendar.days(slot)[0])
         held_until = days.held_until(oldest)
         if held_until is not None and self._clock() >= held_until:
             raise NotFound(
-                f"{board.ref}: the {pane.label} window {slot.text} was never asked for while it could be made"
+                f"{board.ref}: the {zoned.label} window {slot.text} was not read while its days were kept"
             )
 
-    async def _cuts(self, board: Board, shard: int, pane: Pane, slot: Slot) -> list[Cut]:
+    async def _cuts(self, board: Board, shard: int, zoned: ZonedWindow, slot: Slot) -> list[Cut]:
         """The whole and the groups that any of the slot's days has, as far as the slot is in their zone."""
         names: set[str] = set()
-        for day in board.fold_addresses(pane, slot, WHOLE):
+        for day in board.fold_addresses(zoned, slot, WHOLE):
             names |= await self._valkey.run(sets.members(board.keys.of_board(shard, f"cuts:{day.token}")))
         cuts = [WHOLE, *(parse_cut(name, board.definition) for name in sorted(names))]
-        return [cut for cut in cuts if board.zone_of(cut) == pane.zone]
+        return [cut for cut in cuts if board.zone_of(cut) == zoned.zone]
 
-    async def _complete_one(self, board: Board, shard: int, pane: Pane, slot: Slot, cut: Cut) -> None:
-        target = Target(Address(pane.label, slot.text, cut), slot, pane)
+    async def _complete_one(self, board: Board, shard: int, zoned: ZonedWindow, slot: Slot, cut: Cut) -> None:
+        target = Target(WindowAddress(zoned.label, slot.text, cut), slot, zoned)
         await self._catalog.register(board, shard, [target], self._clock())
         await fold_days(self._valkey, board, shard, target, target.seconds_to_live(self._clock()))
 
 
 async def fold_days(valkey: Valkey, board: Board, shard: int, target: Target, seconds: int) -> None:
     """Computes every entry of a rolling window from its days, a few hundred members a call."""
-    days = board.fold_addresses(target.pane, target.slot, target.address.cut)
+    days = board.fold_addresses(target.zoned, target.slot, target.address.cut)
     keys = [board.keys.of_board(shard, "board")]
     keys += [
         key
@@ -160,7 +160,7 @@ async def fold_days(valkey: Valkey, board: Board, shard: int, target: Target, se
     header = FoldHeader(
         shape=board.shape(metadata=False),
         version=board.version,
-        op=board.fold_op(target.pane),
+        op=board.fold_op(target.zoned),
         day=1,
         cursor="0",
         count=min(MOST_MEMBERS_A_CALL, ENTRIES_A_CALL // len(days)),
@@ -172,12 +172,12 @@ async def fold_days(valkey: Valkey, board: Board, shard: int, target: Target, se
         header.cursor = "0"
 
 
-def _work(board: Board, pane: Pane, slot: Slot) -> _Work:
-    return board, _token(pane, slot), pane.zone
+def _work(board: Board, zoned: ZonedWindow, slot: Slot) -> _Work:
+    return board, _token(zoned, slot), zoned.zone
 
 
-def _token(pane: Pane, slot: Slot) -> str:
-    return f"{pane.label}|{slot.text}"
+def _token(zoned: ZonedWindow, slot: Slot) -> str:
+    return f"{zoned.label}|{slot.text}"
 
 
 def _log_failure(completion: asyncio.Future[None]) -> None:

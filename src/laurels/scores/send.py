@@ -10,7 +10,7 @@ from laurels.boards.keys import WHOLE
 from laurels.boards.ordering import Position
 from laurels.errors import InvalidInput, KeyTaken, OutcomeUnknown, Unavailable
 from laurels.scores.payload import Parcel, confirm_keys, lay_out
-from laurels.scores.shards import SpreadWindow
+from laurels.scores.shards import ShardedWindow
 from laurels.scores.submission import check
 from laurels.valkey import functions
 from laurels.valkey.functions import DefinitionChanged, MetadataKept
@@ -18,7 +18,7 @@ from laurels.valkey.functions import DefinitionChanged, MetadataKept
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-    from laurels.boards.board import Address, Board
+    from laurels.boards.board import Board, WindowAddress
     from laurels.boards.catalog import Catalog
     from laurels.boards.keys import BoardRef
     from laurels.clock import Clock
@@ -167,16 +167,16 @@ class Courier:
     async def _count_elsewhere(self, call: Call, outcome: Outcome) -> None:
         """A shard told the ranks within itself; the other shards add theirs."""
         board = call.board
-        asked: dict[Address, list[tuple[int, str, Position]]] = {}
+        asked: dict[WindowAddress, list[tuple[int, str, Position]]] = {}
         for part in call.parts:
             report = outcome.reports.get(part.index)
-            address = board.touched(part.moment, self._clock(), WHOLE).reported
+            address = board.targets(part.moment, self._clock(), WHOLE).reported
             if report and address:
                 for rank, place in (("rank", report.place), ("previous_rank", report.previous_place)):
                     if place:
                         asked.setdefault(address, []).append((part.index, rank, Position(place, part.member)))
         for address, questions in asked.items():
-            window = SpreadWindow(self._valkey, board, address)
+            window = ShardedWindow(self._valkey, board, address)
             counts = await window.better_elsewhere([position for _, _, position in questions])
             for (index, rank, _), count in zip(questions, counts, strict=True):
                 report = outcome.reports[index]
@@ -189,12 +189,9 @@ def _without(parcel: Parcel, taken: KeyTaken, outcome: Outcome) -> Parcel:
     board, window = parcel.board, taken.key.partition("|")[0]
     good: list[Checked] = []
     for part in parcel.parts:
-        touched = (board.touched(part.moment, parcel.now, cut) for cut in part.cuts)
+        written = (board.targets(part.moment, parcel.now, cut).windows for cut in part.cuts)
         addresses = {
-            address
-            for each in touched
-            for target in each.targets
-            for address in (target.address, *target.days)
+            address for targets in written for target in targets for address in (target.address, *target.days)
         }
         if any(board.window_key(parcel.shard, address) == window for address in addresses):
             outcome.refused[part.index] = taken

@@ -27,7 +27,7 @@ from laurels.valkey.messages import (
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
-    from laurels.boards.board import Address, Board
+    from laurels.boards.board import Board, WindowAddress
     from laurels.boards.ordering import Score
     from laurels.valkey.client import Valkey, Value
 
@@ -41,10 +41,10 @@ MEMBERS_A_CALL: Final = 250
 SCANNED_A_CALL: Final = 250
 
 
-class SpreadWindow:
+class ShardedWindow:
     """One window of a board. Indexes and counts begin at 0, with the best entry."""
 
-    def __init__(self, valkey: Valkey, board: Board, address: Address) -> None:
+    def __init__(self, valkey: Valkey, board: Board, address: WindowAddress) -> None:
         self._valkey = valkey
         self._board = board
         self._shape = board.shape(metadata=True)

@@ -1,13 +1,13 @@
-"""How time is cut into the slots of a window, in any zone, whatever its clock was ever made to do. Pure.
+"""How a window's slots recur: cuts time into intervals without gap or overlap, in any timezone. Pure.
 
-A wall is what the clock on the wall of a zone shows at a moment. Two rules make slots tile time without gap
-or overlap:
+A wall time is what a zone's clock shows at a moment. Clocks are set forward and back, so two rules decide
+where an interval begins:
 
 - A day, and so a week, a month and a year, begins at the first moment at which the zone's clock shows its
-  midnight or later. A midnight that was skipped begins where the clock lands; a day that was skipped has no
-  slot; a clock set back over midnight does not reopen the day that had ended.
-- An hour ends when the clock shows another hour, or is set back. The hour shown for the second time has the
-  same text with a ``b``, as timetables write 2A and 2B: ``2025-10-26T01``, then ``2025-10-26T01b``.
+  midnight or later. If the clock skips midnight, the day begins where the clock lands. If the clock skips a
+  whole day, that day has no slot. If the clock is set back over midnight, the day that ended stays ended.
+- An hour ends when the clock shows another hour, or is set back. The second occurrence of an hour has the
+  same text with a ``b``: ``2025-10-26T01``, then ``2025-10-26T01b``.
 """
 
 from __future__ import annotations
@@ -36,13 +36,15 @@ if TYPE_CHECKING:
 
     from laurels.boards.definition import Period, Window
 
-Wall = int  # microseconds since 1970-01-01T00:00 on a zone's own clock
+Wall = int  # microseconds since 1970-01-01T00:00, on a zone's own clock
 
 EPOCH_WALL = EPOCH.replace(tzinfo=None)
 
 
-class Tile(NamedTuple):
-    """A slot's own share of time; a rolling slot also reaches back over the tiles before it, to `starts`."""
+class Interval(NamedTuple):
+    """The time from `begins` to `ends` belongs to this slot alone. A rolling slot also covers the intervals
+    before it, back to `starts`.
+    """
 
     text: str
     starts: Moment
@@ -50,42 +52,42 @@ class Tile(NamedTuple):
     ends: Moment
 
 
-class Tiling(ABC):
-    """One way to cut the moments from `earliest` up to `latest` into tiles. The outermost may overhang."""
+class Recurrence(ABC):
+    """Cuts the moments from `earliest` up to `latest` into intervals. The first and the last may overhang."""
 
     earliest: Moment = EARLIEST
     latest: Moment = LATEST
 
     @abstractmethod
-    def find(self, moment: Moment) -> Tile:
-        """The tile that the moment lies in."""
+    def find(self, moment: Moment) -> Interval:
+        """The interval that contains the moment."""
 
     @abstractmethod
     def locate(self, text: str) -> Moment:
-        """A moment in the tile that has this text, if one has; ValueError for a text that none can have."""
+        """A moment in the interval with this text, if there is one; ValueError if the text is malformed."""
 
     def absence(self, text: str) -> str:
-        """Why there is no tile with a text that is well written."""
+        """Why no interval has this well-formed text."""
         return f"{text[:40]} {OUTSIDE}"
 
     def skip(self, boundary: Moment, count: int) -> Moment:
-        """The boundary between tiles that is `count` tiles later."""
+        """The boundary that is `count` intervals later."""
         while count > 0 and boundary < self.latest:
             boundary, passed = self.leap(boundary, count)
             count -= passed
         return boundary
 
-    def leap(self, boundary: Moment, count: int) -> tuple[Moment, int]:  # noqa: ARG002  # one tile always fits
-        """A later boundary that is quick to find, and how many tiles later it is: at most `count`."""
+    def leap(self, boundary: Moment, count: int) -> tuple[Moment, int]:  # noqa: ARG002  # one interval is the default step
+        """A later boundary that is cheap to compute, and how many intervals it skips: at most `count`."""
         return self.find(boundary).ends, 1
 
 
-def tiling_of(window: Window, zone: ZoneInfo) -> Tiling:
+def recurrence_of(window: Window, zone: ZoneInfo) -> Recurrence:
     match window.period:
         case "all_time":
-            return Always()
+            return AllTime()
         case "every":
-            return Every(window.seconds or 1)
+            return FixedLength(window.seconds or 1)
         case "hourly":
             return Hours(WallClock(zone))
         case "rolling":
@@ -94,9 +96,9 @@ def tiling_of(window: Window, zone: ZoneInfo) -> Tiling:
             return Days(WallClock(zone), period)
 
 
-class Always(Tiling):
-    def find(self, moment: Moment) -> Tile:  # noqa: ARG002  # whatever the moment
-        return Tile("", self.earliest, self.earliest, self.latest)
+class AllTime(Recurrence):
+    def find(self, moment: Moment) -> Interval:  # noqa: ARG002  # every moment is in it
+        return Interval("", self.earliest, self.earliest, self.latest)
 
     def locate(self, text: str) -> Moment:
         if text:
@@ -104,14 +106,14 @@ class Always(Tiling):
         return 0
 
 
-class Every(Tiling):
+class FixedLength(Recurrence):
     def __init__(self, seconds: int) -> None:
         self._length = seconds * SECOND
 
-    def find(self, moment: Moment) -> Tile:
+    def find(self, moment: Moment) -> Interval:
         number = moment // self._length
         begins = number * self._length
-        return Tile(str(number), begins, begins, begins + self._length)
+        return Interval(str(number), begins, begins, begins + self._length)
 
     def locate(self, text: str) -> Moment:
         number = int(text)
@@ -124,7 +126,7 @@ class Every(Tiling):
 
 
 class WallClock:
-    """The clock on the wall of one zone."""
+    """The clock of one timezone."""
 
     def __init__(self, zone: ZoneInfo) -> None:
         self.zone = zone
@@ -135,7 +137,7 @@ class WallClock:
         self.latest = min(LATEST, LATEST - last)
 
     def offset(self, moment: Moment) -> int:
-        """How far the clock is ahead of UTC."""
+        """How far the clock is ahead of UTC, in microseconds."""
         inside = min(max(moment, self.earliest), self.latest - 1)
         return _microseconds(datetime_of(inside).astimezone(self.zone).utcoffset())
 
@@ -156,7 +158,7 @@ class WallClock:
         return wall - _microseconds(shown.replace(fold=1).utcoffset())
 
     def change(self, low: Moment, high: Moment) -> Moment:
-        """The moment at which the clock was set, of which `low` is before and `high` at it or after."""
+        """The moment at which the clock was set, somewhere after `low` and at most `high`."""
         before = self.offset(low)
         while high - low > 1:
             middle = (low + high) // 2
@@ -167,8 +169,8 @@ class WallClock:
         return high
 
 
-class Days(Tiling):
-    """Days, and the weeks, months and years made of them. `reach`: how many days before it a slot spans."""
+class Days(Recurrence):
+    """Days, and weeks, months and years of them. `reach`: how many earlier days a slot also covers."""
 
     def __init__(self, clock: WallClock, period: Period, reach: int = 0) -> None:
         self._clock = clock
@@ -176,16 +178,16 @@ class Days(Tiling):
         self._reach = reach
         self.earliest, self.latest = clock.earliest, clock.latest
 
-    def find(self, moment: Moment) -> Tile:
+    def find(self, moment: Moment) -> Interval:
         day = _ordinal(moment + self._clock.offset(moment))
-        first, length = _span(self._period, day)
+        first, length = _days_of(self._period, day)
         ends = self._midnight(first + length)
-        while ends <= moment:  # the clock was set back over the boundary, and shows a day that has ended
-            first, length = _span(self._period, first + length)
+        while ends <= moment:  # the clock was set back over the boundary, into a day that ended
+            first, length = _days_of(self._period, first + length)
             ends = self._midnight(first + length)
         begins = self._midnight(first)
         starts = self._midnight(first - self._reach) if self._reach else begins
-        return Tile(_text(self._period, _wall(first)), starts, begins, ends)
+        return Interval(_text(self._period, _wall(first)), starts, begins, ends)
 
     def locate(self, text: str) -> Moment:
         return self._clock.first(_parse(self._period, text))
@@ -197,12 +199,12 @@ class Days(Tiling):
         if self._period == "daily":
             days = min(count, 28)
             later = self._midnight(_ordinal(boundary + self._clock.offset(boundary)) + days)
-            if later - boundary > days * DAY - DAY // 2:  # else a whole day is missing
+            if later - boundary > days * DAY - DAY // 2:  # or the clock skipped a whole day
                 return later, days
         return super().leap(boundary, count)
 
-    def texts_up_to(self, tile: Tile) -> list[str]:
-        last = _ordinal(_parse(self._period, tile.text))
+    def texts_up_to(self, interval: Interval) -> list[str]:
+        last = _ordinal(_parse(self._period, interval.text))
         days = range(last - self._reach, last + 1)
         shown = [day for day in days if self._midnight(day) < self._midnight(day + 1)]
         return [_text(self._period, _wall(day)) for day in shown]
@@ -211,18 +213,18 @@ class Days(Tiling):
         return self._clock.first(_wall(day))
 
 
-class Hours(Tiling):
+class Hours(Recurrence):
     def __init__(self, clock: WallClock) -> None:
         self._clock = clock
         self.earliest, self.latest = clock.earliest, clock.latest
 
-    def find(self, moment: Moment) -> Tile:
+    def find(self, moment: Moment) -> Interval:
         offset = self._clock.offset(moment)
         wall = (moment + offset) // HOUR * HOUR
         begins = self._begins(moment, wall, offset)
         ends = self._ends(moment, wall + HOUR, offset)
         shown_before = self._clock.first(wall) < begins
-        return Tile(_text("hourly", wall) + "b" * shown_before, begins, begins, ends)
+        return Interval(_text("hourly", wall) + "b" * shown_before, begins, begins, ends)
 
     def locate(self, text: str) -> Moment:
         wall = _parse("hourly", text.removesuffix("b"))
@@ -257,10 +259,10 @@ class Hours(Tiling):
         return change if after < offset else max(change, wall - after)
 
 
-def _span(period: Period, day: int) -> tuple[int, int]:
-    """The first day of the week, month or year that the day is in, and how many days that has.
+def _days_of(period: Period, day: int) -> tuple[int, int]:
+    """The first day of the week, month or year that contains the day, and its length in days.
 
-    Days are proleptic ordinals (1 is Monday, 0001-01-01), so that the day after the last one is a number too.
+    Days are proleptic ordinals: 1 is Monday, 0001-01-01. So the day after the last one is still a number.
     """
     if period == "daily":
         return day, 1
@@ -281,7 +283,7 @@ def _text(period: Period, wall: Wall) -> str:
 
 
 def _parse(period: Period, text: str) -> Wall:
-    """The first wall of the slot that has this text; ValueError unless `_text` could have written it."""
+    """The wall time at which the slot with this text begins; ValueError unless `_text` could write it."""
     rest = {"weekly": "-1", "monthly": "-01", "yearly": "-01-01"}.get(period, "")
     shown = datetime.fromisoformat(text.replace("w", "W") + rest).replace(tzinfo=None)
     wall = (shown - EPOCH_WALL) // MICROSECOND
