@@ -80,6 +80,18 @@ def test_the_readme_names_commands_that_there_are():
         assert set(re.findall(r"(?:`|^)make ([a-z]+)", page.read_text(), re.MULTILINE)) <= targets, page
 
 
+def test_contributing_names_every_room_and_its_answers_are_there():
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    rooms, _, questions = text.partition("### Ten questions of a stranger")
+    package = ROOT / "src" / "laurels"
+    named = set(re.findall(r"^\| `(\w+)/` \|", rooms, re.MULTILINE))
+    assert named == {path.parent.name for path in package.glob("*/__init__.py")}
+    answers = re.findall(r"^\| .+\? \| `(.+)` \|$", questions, re.MULTILINE)
+    assert len(answers) == 10
+    for answer in answers:
+        assert (package / answer).exists(), answer
+
+
 def test_decisions_are_numbered_without_gaps_and_listed():
     index = (ROOT / "docs" / "decisions" / "README.md").read_text()
     assert [path.name[:5] for path in DECISIONS] == [f"{n:04}-" for n in range(1, len(DECISIONS) + 1)]
