@@ -92,6 +92,15 @@ def test_contributing_names_every_room_and_its_answers_are_there():
         assert (package / answer).exists(), answer
 
 
+def test_the_flows_of_the_architecture_go_through_modules_that_there_are():
+    text = (ROOT / "docs" / "explanation" / "architecture.md").read_text()
+    flows = text.partition("## The flows")[2].partition("\n## ")[0]
+    modules = re.findall(r"`(\w+/\w+)`", flows)
+    assert len(modules) > 30
+    for module in modules:
+        assert (ROOT / "src" / "laurels" / f"{module}.py").is_file(), module
+
+
 def test_decisions_are_numbered_without_gaps_and_listed():
     index = (ROOT / "docs" / "decisions" / "README.md").read_text()
     assert [path.name[:5] for path in DECISIONS] == [f"{n:04}-" for n in range(1, len(DECISIONS) + 1)]
