@@ -1,4 +1,4 @@
-"""The rule by hand; and Valkey keeps it, in whatever order and batches messages come."""
+"""Valkey keeps the rule of bursts, in whatever order and batches messages come."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as some
 
 from laurels.activity.accumulate import DayChange, Folded
 from laurels.activity.days import day_at
-from laurels.activity.guard import Sent, judge
+from laurels.activity.guard import LENGTH, RATE, Sent
 from laurels.activity.shard_changes import ShardCall
 from laurels.activity.valkey_keys import ActivityKeys, shard_of
 from laurels.moments import SECOND, moment_of
@@ -26,9 +26,63 @@ if TYPE_CHECKING:
 
 START = int(NOON.timestamp())
 
+# What of a day's messages counts, and the first and last second of the last burst.
+Judged = tuple[Sent, tuple[int, int] | None]
+
+
+def judged(seconds: dict[int, Sent]) -> Judged:
+    """The rule as a whole, of all the messages of a day."""
+    runs: list[list[int]] = []
+    for second in sorted(second for second, sent in seconds.items() if sum(sent) > RATE):
+        if runs and runs[-1][-1] == second - 1:
+            runs[-1].append(second)
+        else:
+            runs.append([second])
+    bursts = [run for run in runs if len(run) > LENGTH]
+    muted = {second for burst in bursts for second in burst}
+    counting = [sent for second, sent in seconds.items() if second not in muted]
+    counted = Sent(sum(sent.dms for sent in counting), sum(sent.room for sent in counting))
+    return counted, (bursts[-1][0], bursts[-1][-1]) if bursts else None
+
 
 def steady(dms: int, room: int, seconds: int, start: int = START) -> dict[int, Sent]:
     return {start + i: Sent(dms, room) for i in range(seconds)}
+
+
+@pytest.fixture(scope="module")
+async def valkey(endpoints: Endpoints) -> AsyncGenerator[Valkey]:
+    opened = Valkey(endpoints.valkey_url)
+    await opened.load_functions()
+    yield opened
+    await opened.close()
+
+
+async def send(valkey: Valkey, user: str, cursor: int, seconds: dict[int, Sent]) -> None:
+    """One batch of messages that this user sent."""
+    keys, day = ActivityKeys(cluster=False), day_at("UTC", START * SECOND)
+    folded = Folded({(day.ymd, user): DayChange(day, user, "a campus", seconds=seconds)})
+    call = ShardCall(keys, shard_of(user), moment_of(NOON))
+    stream = f"messages:{user}"
+    parked: list[str] = []
+    message = *call.effects(folded), stream, f"{cursor}-0" if cursor else "", f"{cursor + 1}-0", parked
+    (accrued,) = await activity.accrue(valkey, [activity.Call(call.keys, message)])
+    assert accrued.cursor is None
+
+
+async def kept(valkey: Valkey, user: str) -> Judged:
+    held = await valkey.run(hashes.get_texts(ActivityKeys(cluster=False).counters(20251024, user)))
+    first, _, last = held.get("muted_for_lb", "").partition("-")
+    muted = (int(first), int(last)) if first else None
+    return Sent(int(held.get("dm_sent", 0)), int(held.get("room_sent", 0))), muted
+
+
+def together(batches: list[dict[int, Sent]]) -> dict[int, Sent]:
+    seconds: dict[int, Sent] = {}
+    for batch in batches:
+        for second, sent in batch.items():
+            before = seconds.get(second, Sent(0, 0))
+            seconds[second] = Sent(before.dms + sent.dms, before.room + sent.room)
+    return seconds
 
 
 @pytest.mark.parametrize(
@@ -58,44 +112,12 @@ def steady(dms: int, room: int, seconds: int, start: int = START) -> dict[int, S
         (steady(6, 0, 11) | steady(7, 0, 12, START + 100), Sent(0, 0), (START + 100, START + 111)),
     ],
 )
-def test_messages_count_but_in_bursts(seconds: dict[int, Sent], counted: Sent, muted: tuple[int, int] | None):
-    assert judge(seconds) == (counted, muted)
-
-
-@pytest.fixture(scope="module")
-async def valkey(endpoints: Endpoints) -> AsyncGenerator[Valkey]:
-    opened = Valkey(endpoints.valkey_url)
-    await opened.load_functions()
-    yield opened
-    await opened.close()
-
-
-async def send(valkey: Valkey, user: str, cursor: int, seconds: dict[int, Sent]) -> None:
-    """One batch of messages that this user sent."""
-    keys, day = ActivityKeys(cluster=False), day_at("UTC", START * SECOND)
-    folded = Folded({(day.ymd, user): DayChange(day, user, "a campus", seconds=seconds)})
-    call = ShardCall(keys, shard_of(user), moment_of(NOON))
-    stream = f"messages:{user}"
-    parked: list[str] = []
-    message = *call.effects(folded), stream, f"{cursor}-0" if cursor else "", f"{cursor + 1}-0", parked
-    (accrued,) = await activity.accrue(valkey, [activity.Call(call.keys, message)])
-    assert accrued.cursor is None
-
-
-async def kept(valkey: Valkey, user: str) -> tuple[Sent, tuple[int, int] | None]:
-    held = await valkey.run(hashes.get_texts(ActivityKeys(cluster=False).counters(20251024, user)))
-    first, _, last = held.get("muted_for_lb", "").partition("-")
-    muted = (int(first), int(last)) if first else None
-    return Sent(int(held.get("dm_sent", 0)), int(held.get("room_sent", 0))), muted
-
-
-def together(batches: list[dict[int, Sent]]) -> dict[int, Sent]:
-    seconds: dict[int, Sent] = {}
-    for batch in batches:
-        for second, sent in batch.items():
-            before = seconds.get(second, Sent(0, 0))
-            seconds[second] = Sent(before.dms + sent.dms, before.room + sent.room)
-    return seconds
+async def test_messages_count_but_in_bursts(
+    valkey: Valkey, seconds: dict[int, Sent], counted: Sent, muted: tuple[int, int] | None
+):
+    user = str(uuid4())
+    await send(valkey, user, 0, seconds)
+    assert await kept(valkey, user) == judged(seconds) == (counted, muted)
 
 
 # Few seconds and many messages, so that runs grow, meet and become bursts.
@@ -112,7 +134,7 @@ async def test_valkey_judges_the_same_in_whatever_batches_messages_come(
     user = str(uuid4())
     for cursor, batch in enumerate(batches):
         await send(valkey, user, cursor, batch)
-    assert await kept(valkey, user) == judge(together(batches))
+    assert await kept(valkey, user) == judged(together(batches))
 
 
 @pytest.mark.parametrize("before", range(13))
@@ -123,7 +145,7 @@ async def test_a_second_joins_the_runs_beside_it(valkey: Valkey, before: int):
         batches = [run for run in runs if run]
         for cursor, batch in enumerate(batches):
             await send(valkey, user, cursor, batch)
-        assert await kept(valkey, user) == judge(together(batches)), after
+        assert await kept(valkey, user) == judged(together(batches)), after
 
 
 async def test_a_second_that_joins_a_long_burst_to_the_last_one_makes_them_one(valkey: Valkey):
@@ -131,11 +153,11 @@ async def test_a_second_that_joins_a_long_burst_to_the_last_one_makes_them_one(v
     batches = [steady(6, 0, 200), steady(0, 6, 12, START + 201), {START + 200: Sent(6, 0)}]
     for cursor, batch in enumerate(batches):
         await send(valkey, user, cursor, batch)
-    assert await kept(valkey, user) == (Sent(0, 0), (START, START + 212)) == judge(together(batches))
+    assert await kept(valkey, user) == (Sent(0, 0), (START, START + 212)) == judged(together(batches))
 
 
 async def test_thousands_of_seconds_come_at_once(valkey: Valkey):
     user = str(uuid4())
     batch = steady(1, 1, 6000) | steady(6, 0, 1500, START + 6000)
     await send(valkey, user, 0, batch)
-    assert await kept(valkey, user) == judge(batch)
+    assert await kept(valkey, user) == judged(batch)

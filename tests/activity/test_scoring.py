@@ -82,9 +82,19 @@ def test_popularity_by_hand(counters: dict[str, int], popularity: float):
     ],
 )
 def test_the_multiplier_rises_from_the_first_day_to_the_thirtieth(days: int, multiplier: float):
-    assert POLICY.streak_multiplier(days) == multiplier
+    assert float(POLICY.streak_multiplier(days)) == pytest.approx(multiplier, rel=1e-15)
     overall = score(Counters(acts_played=29), days, POLICY).overall
     assert overall == pytest.approx(58 * multiplier, rel=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("at_30", "most", "days", "overall"), [(1.3, 1.5, 30, 2.6), (1.5, 1.2, 30, 2.4), (1.58, 1.3, 11, 2.4)]
+)
+def test_the_multiplier_rises_to_its_value_of_the_thirtieth_day_but_not_above_the_maximum(
+    at_30: float, most: float, days: int, overall: float
+):
+    policy = Policy(version=2, STREAK_AT_30=at_30, STREAK_MULT_MAX=most)
+    assert score(Counters(acts_played=1), days, policy).overall == overall
 
 
 def test_overall_is_the_sum_of_the_pillars_times_the_multiplier_by_hand():
@@ -118,7 +128,7 @@ def test_scores_are_the_documented_formula(day: Counters, streak: int):
         Fraction(min(day.uniq_senders, 20) + 2 * min(day.uniq_invite_accept_from, 10)),
     )
     assert found[:3] == tuple(map(float, exact))
-    assert found.overall == pytest.approx(float(sum(exact)) * POLICY.streak_multiplier(streak), rel=1e-15)
+    assert found.overall == float(sum(exact) * POLICY.streak_multiplier(streak))
 
 
 @given(DAYS, st.sampled_from(COUNTERS), st.integers(1, 50), st.integers(0, 40))

@@ -4,7 +4,7 @@ import os
 import pty
 import signal
 import subprocess
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
@@ -39,9 +39,10 @@ def test_what_is_submitted_is_ranked(served: Served):
 
 
 def test_a_window_that_is_over_can_be_asked_for(served: Served):
-    today = datetime.now(UTC).date().isoformat()
-    page = run("top", "demo/arcade", "--slot", today, "--json", data_dir=served.data_dir).document
-    assert page["slot"] == today
+    yesterday = (datetime.now(UTC) - timedelta(days=1)).date().isoformat()
+    page = run("top", "demo/arcade", "--slot", yesterday, "--json", data_dir=served.data_dir).document
+    assert page["slot"] == yesterday
+    assert page["entries"][0]["rank"] == 1
 
 
 def test_scores_may_be_negative_and_ids_count_once(served: Served):

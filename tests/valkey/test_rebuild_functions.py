@@ -90,11 +90,13 @@ async def test_writers_wait_for_whoever_has_the_fence(valkey: Valkey, tag: str):
     assert len(pending) == 2
     with pytest.raises(FenceLapsed):
         await functions.unfence(valkey, f"{tag}:board", "other")
+    assert await valkey.command("EXISTS", f"{tag}:w") == 0
     await functions.unfence(valkey, f"{tag}:board", "mine")
-    done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-    assert done
-    for each in waiting:
-        each.cancel()
+    placed, fenced = waiting
+    await fenced
+    await functions.unfence(valkey, f"{tag}:board", "other")
+    assert await placed == 1
+    assert await valkey.command("ZRANGE", f"{tag}:w", 0, -1) == [b"ada"]
 
 
 async def test_the_journal_goes_on_above_the_floor(valkey: Valkey, tag: str):

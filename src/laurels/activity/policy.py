@@ -51,13 +51,16 @@ class Policy:
     def weights(self) -> Weights:
         return Weights.of(self)
 
-    def streak_multiplier(self, days: int) -> float:
-        """Linear from the first day to the thirtieth."""
-        if days <= 1:
-            return self.STREAK_MULT_MIN
-        if days >= 30:
-            return self.STREAK_MULT_MAX
-        return self.STREAK_MULT_MIN + (self.STREAK_MULT_MAX - self.STREAK_MULT_MIN) * (days - 1) / 29
+    def streak_multiplier(self, days: int) -> Fraction:
+        """Exact; linear from the first day to the thirtieth, up to the maximum."""
+        return self._multipliers[min(max(days, 1), 30) - 1]
+
+    @cached_property
+    def _multipliers(self) -> tuple[Fraction, ...]:
+        least, most, thirtieth = (
+            Fraction(str(given)) for given in (self.STREAK_MULT_MIN, self.STREAK_MULT_MAX, self.STREAK_AT_30)
+        )
+        return tuple(min(most, least + (thirtieth - least) * day / 29) for day in range(30))
 
 
 @dataclass(frozen=True)
@@ -76,8 +79,6 @@ class Weights:
     room_create: int
     uniq_sender: int
     uniq_invite_from: int
-    multipliers: tuple[Fraction, ...]
-    """By the days of the streak, from 0 to 30."""
 
     @classmethod
     def of(cls, policy: Policy) -> Weights:
@@ -97,9 +98,7 @@ class Weights:
             )
         ]
         units = lcm(*(weight.denominator for weight in given))
-        least, most = Fraction(str(policy.STREAK_MULT_MIN)), Fraction(str(policy.STREAK_MULT_MAX))
-        rising = tuple(least + (most - least) * (days - 1) / 29 for days in range(1, 31))
-        return cls(units, *(int(weight * units) for weight in given), multipliers=(least, *rising))
+        return cls(units, *(int(weight * units) for weight in given))
 
 
 POLICIES: Final = ((0, Policy(version=1)),)

@@ -45,7 +45,7 @@ def score(counters: Counters, streak: int, policy: Policy) -> Scores:
     popularity = weights.uniq_sender * min(
         counters.uniq_senders, policy.CAP_POP_UNIQ_SENDER
     ) + weights.uniq_invite_from * min(counters.uniq_invite_accept_from, policy.CAP_POP_UNIQ_INVITE_FROM)
-    times = weights.multipliers[min(max(streak, 0), 30)]
+    times = policy.streak_multiplier(streak)
     overall = (social + engagement + popularity) * times.numerator
     units = weights.units
     return Scores(
