@@ -37,7 +37,7 @@ MAY_USE = {
     "embedded": {"errors"},
     "valkey": {"errors", "logs", "outcomes"},
     "postgres": {"errors", "logs", "masking", "outcomes"},
-    "jobs": {"clock", "errors", "logs", "moments", "postgres"},
+    "jobs": {"activity", "boards", "clock", "errors", "history", "journal", "logs", "moments", "postgres"},
     "boards": {"clock", "errors", "logs", "moments", "postgres", "valkey", "wording"},
     # What a score leaves in the journal: scores/ writes it, journal/ drains it.
     "journal.entry": {"boards.ordering", "moments"},
@@ -91,7 +91,7 @@ MAY_USE = {
         "valkey",
     },
     "ratings": {"boards", "clock", "errors", "journal.entry", "moments", "scores", "valkey"},
-    "activity": {"boards", "clock", "errors", "jobs", "logs", "moments", "postgres", "scores", "valkey"},
+    "activity": {"boards", "clock", "errors", "logs", "moments", "postgres", "scores", "valkey"},
     "engine": {
         "access",
         "activity",
@@ -180,12 +180,6 @@ MAY_USE = {
         "wording",
     },
     "": {"boards", "engine", "scores"},
-}
-# What the move into rooms has still to mend.
-NOT_YET = {
-    "jobs.agenda": {"engine"},
-    "jobs.runner": {"engine"},
-    "jobs.schedule": {"boards.timezones"},
 }
 # Modules that are rooms of their own on the map.
 VALUES_THAT_ROOMS_SHARE = {"journal.entry"}
@@ -354,7 +348,7 @@ def arrows_beyond_the_map(module: str) -> set[str]:
 
 @pytest.mark.parametrize("module", MODULES)
 def test_arrows_point_one_way(module: str):
-    assert arrows_beyond_the_map(module) == NOT_YET.get(module, set())
+    assert arrows_beyond_the_map(module) == set()
 
 
 def test_no_room_uses_one_that_uses_it():

@@ -36,7 +36,7 @@ from laurels.history.store.snapshots import SnapshotStore
 from laurels.history.store.window_journal import JournalOfWindows
 from laurels.history.whole_boards import Keeping
 from laurels.jobs.agenda import AGENDA, LOOPS
-from laurels.jobs.overview import Overview
+from laurels.jobs.overview import JobOverview
 from laurels.jobs.runner import Runner
 from laurels.journal.drain import Drain
 from laurels.journal.rebuild import Rebuilder
@@ -213,7 +213,7 @@ class Laurels(Keeping, SettingMetadata):
         )
         self.index_definer = self._definer.acting_for("index")
         self.activity = Activity(self.valkey, self.postgres, boards, self._reader, self.clock)
-        self._overview = Overview(self.postgres, AGENDA, self.clock)
+        self._overview = JobOverview(self.postgres, AGENDA, self.clock)
         if self._servers is not None if self._jobs is None else self._jobs:
             self._working = asyncio.create_task(Runner(self, AGENDA, LOOPS).run(asyncio.Event()))
 

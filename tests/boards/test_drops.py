@@ -15,7 +15,7 @@ from laurels.boards.keys import BoardRef
 from laurels.boards.store import BoardStore
 from laurels.errors import NotFound, Unavailable
 from laurels.jobs.agenda import AGENDA
-from laurels.jobs.runner import Context
+from laurels.jobs.job import JobRun
 from laurels.scores.submission import Submission
 from laurels.sync import Laurels
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from laurels.boards.store import Retired
     from laurels.clock import FixedClock
     from laurels.embedded import Endpoints
-    from laurels.jobs.runner import Job
+    from laurels.jobs.job import PeriodicJob
 
 DEFINITION: dict[str, Any] = {
     "windows": [{"period": "daily"}, {"period": "rolling", "days": 7}, {"period": "all_time"}],
@@ -334,8 +334,8 @@ def test_a_drain_that_began_before_the_drop_archives_nothing_of_the_next_board(
     engine.drop(board, allow_drop="all")
 
 
-async def _run(job: Job, engine: Laurels) -> str:
-    return await job.run(Context(engine.engine, None, _say_nothing), 0)
+async def _run(job: PeriodicJob, engine: Laurels) -> str:
+    return await job.run(JobRun(engine.engine, None, _say_nothing))
 
 
 async def _say_nothing(_: str) -> None:

@@ -13,14 +13,14 @@ from laurels.engine import Laurels
 from laurels.errors import NotFound
 from laurels.jobs import runner as running
 from laurels.jobs.agenda import AGENDA
-from laurels.jobs.runner import Context, Job, Runner
-from laurels.jobs.schedule import Cron, Every
+from laurels.jobs.job import JobRun, PeriodicJob
+from laurels.jobs.runner import Runner
 from laurels.jobs.store import JobState, JobStore
 from laurels.moments import SECOND, Moment, datetime_of
 
 if TYPE_CHECKING:
+    from laurels.clock import Clock
     from laurels.embedded import Endpoints
-    from laurels.jobs.schedule import Rule
 
 NOON = datetime(2025, 10, 24, 12, tzinfo=UTC)
 
@@ -28,7 +28,8 @@ NOON = datetime(2025, 10, 24, 12, tzinfo=UTC)
 class Work:
     """A job that remembers its runs, and can be made to wait or fail."""
 
-    def __init__(self, name: str = "work", rule: Rule | None = None, *, each: bool = False) -> None:
+    def __init__(self, clock: Clock, name: str = "work", seconds: int = 3600) -> None:
+        self.clock = clock
         self.runs: list[datetime] = []
         self.previous: list[Moment | None] = []
         self.started = asyncio.Event()
@@ -36,11 +37,11 @@ class Work:
         self.may_end.set()
         self.error: Exception | None = None
         self.stopped = False
-        self.job = Job(name, rule or Every(3600), self.run, each=each)
+        self.job = PeriodicJob(name, seconds, self.run)
 
-    async def run(self, context: Context, due: Moment) -> str:
+    async def run(self, run: JobRun) -> str:
         self.started.set()
-        self.previous.append(context.previous)
+        self.previous.append(run.previous)
         try:
             await self.may_end.wait()
         except asyncio.CancelledError:
@@ -48,7 +49,7 @@ class Work:
             raise
         if self.error:
             raise self.error
-        self.runs.append(datetime_of(due))
+        self.runs.append(datetime_of(self.clock()))
         return f"run {len(self.runs)}"
 
 
@@ -63,7 +64,7 @@ async def close(*runners: Runner) -> None:
 
 class TestARun:
     async def test_is_done_when_it_is_due_and_once(self, laurels: Laurels, clock: FixedClock):
-        work = Work()
+        work = Work(laurels.clock)
         runner = Runner(laurels, [work.job], worker="one")
         assert await runner.run_due() == ["work"]
         assert await runner.run_due() == []
@@ -78,7 +79,7 @@ class TestARun:
         await close(runner)
 
     async def test_is_done_by_one_worker_of_many(self, laurels: Laurels, clock: FixedClock):
-        work = Work()
+        work = Work(laurels.clock)
         runners = [Runner(laurels, [work.job], worker=str(number)) for number in range(5)]
         for _ in range(10):
             clock.advance(timedelta(hours=1))
@@ -87,7 +88,7 @@ class TestARun:
         await close(*runners)
 
     async def test_knows_up_to_when_the_work_was_done(self, laurels: Laurels, clock: FixedClock):
-        work = Work()
+        work = Work(laurels.clock)
         runner = Runner(laurels, [work.job])
         await runner.run_due()
         before = clock()
@@ -97,7 +98,7 @@ class TestARun:
         await close(runner)
 
     async def test_can_be_asked_for_out_of_turn(self, laurels: Laurels, clock: FixedClock):
-        work = Work()
+        work = Work(laurels.clock)
         runner = Runner(laurels, [work.job])
         await runner.run_due()
         clock.advance(timedelta(minutes=1))
@@ -133,7 +134,7 @@ class TestAClockThatIsSet:
         await close(runner)
 
     async def test_back_does_not_prolong_the_rest_after_a_failure(self, laurels: Laurels, clock: FixedClock):
-        work = Work()
+        work = Work(laurels.clock)
         runner = Runner(laurels, [work.job])
         work.error = RuntimeError("no")
         await runner.run_due()
@@ -146,7 +147,7 @@ class TestAClockThatIsSet:
     async def test_differently_in_each_worker_lets_each_run_once_a_moment(
         self, laurels: Laurels, clock: FixedClock
     ):
-        work = Work(rule=Every(1))
+        work = Work(clock, seconds=1)
         behind = FixedClock(clock.now - 5 * SECOND)
         valkey_url, postgres_url = laurels.settings.valkey_url, laurels.settings.postgres_url
         async with Laurels(valkey_url=valkey_url, postgres_url=postgres_url, clock=behind) as other:
@@ -163,7 +164,7 @@ class TestAClockThatIsSet:
 
 class TestRunsThatWereMissed:
     async def test_are_made_up_for_by_one(self, laurels: Laurels, clock: FixedClock):
-        work = Work()
+        work = Work(laurels.clock)
         runner = Runner(laurels, [work.job])
         await runner.run_due()
         clock.advance(timedelta(days=7))
@@ -171,34 +172,10 @@ class TestRunsThatWereMissed:
         assert work.runs == [NOON, NOON + timedelta(days=7)]
         await close(runner)
 
-    async def test_are_done_one_by_one_in_order_where_each_counts(self, laurels: Laurels, clock: FixedClock):
-        work = Work(rule=Cron("0 0 * * *", "Europe/Berlin"), each=True)
-        runner = Runner(laurels, [work.job])
-        await runner.run_due()
-        assert work.runs == []
-        clock.advance(timedelta(days=4))
-        await runner.run_due()
-        assert [f"{due:%d %H}" for due in work.runs] == ["24 22", "25 22", "26 23", "27 23"]
-        await close(runner)
-
-    async def test_go_on_from_the_one_that_failed(self, laurels: Laurels, clock: FixedClock):
-        work = Work(rule=Cron("0 0 * * *"), each=True)
-        runner = Runner(laurels, [work.job])
-        await runner.run_due()
-        clock.advance(timedelta(days=3))
-        work.error = ValueError("no")
-        await runner.run_due()
-        assert work.runs == []
-        work.error = None
-        clock.advance(timedelta(minutes=10))
-        await runner.run_due()
-        assert [due.day for due in work.runs] == [25, 26, 27]
-        await close(runner)
-
 
 class TestAFailure:
     async def test_is_told_and_tried_again_less_and_less_often(self, laurels: Laurels, clock: FixedClock):
-        work = Work()
+        work = Work(laurels.clock)
         work.error = ValueError("the disk is full")
         runner = Runner(laurels, [work.job])
         await runner.run_due()
@@ -217,7 +194,7 @@ class TestAFailure:
         await close(runner)
 
     async def test_harms_no_other_job(self, laurels: Laurels):
-        bad, good = Work("bad"), Work("good")
+        bad, good = Work(laurels.clock, "bad"), Work(laurels.clock, "good")
         bad.error = ValueError("no")
         runner = Runner(laurels, [bad.job, good.job])
         assert await runner.run_due() == ["bad", "good"]
@@ -225,9 +202,9 @@ class TestAFailure:
         await close(runner)
 
 
-class TestATurn:
+class TestALock:
     async def test_is_another_workers_as_soon_as_its_holder_is_gone(self, laurels: Laurels):
-        work = Work()
+        work = Work(laurels.clock)
         work.may_end.clear()
         one, two = (Runner(laurels, [work.job], worker=name) for name in ("one", "two"))
         first = asyncio.create_task(one.run_due())
@@ -244,7 +221,7 @@ class TestATurn:
         self, laurels: Laurels, monkeypatch: pytest.MonkeyPatch
     ):
         monkeypatch.setattr(running, "CHECK_SECONDS", 0.05)
-        work, again = Work(), Work()
+        work, again = Work(laurels.clock), Work(laurels.clock)
         work.may_end.clear()
         one = Runner(laurels, [work.job], worker="one")
         two = Runner(laurels, [again.job], worker="two")
@@ -260,7 +237,7 @@ class TestATurn:
         await close(one, two)
 
     async def test_that_was_lost_at_the_end_of_a_run_does_not_count(self, laurels: Laurels):
-        work, again = Work(), Work()
+        work, again = Work(laurels.clock), Work(laurels.clock)
         work.may_end.clear()
         one = Runner(laurels, [work.job], worker="one")
         two = Runner(laurels, [again.job], worker="two")
@@ -276,7 +253,7 @@ class TestATurn:
 
 
 async def cut_connections(laurels: Laurels) -> None:
-    """Ends every connection that holds a turn, from the server's side."""
+    """Ends every connection that holds a lock, from the server's side."""
     cut = text(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'laurels-jobs'"
     )
@@ -289,18 +266,18 @@ class TestAWorker:
         async with Laurels(
             valkey_url=endpoints.valkey_url, postgres_url=empty_postgres_url, clock=system_clock
         ) as laurels:
-            work, stop = Work(rule=Every(1)), asyncio.Event()
+            work, stop = Work(system_clock, seconds=1), asyncio.Event()
             working = asyncio.create_task(Runner(laurels, [work.job]).run(stop))
             await eventually(lambda: len(work.runs) >= 2)
             stop.set()
             await working
-            assert len(set(work.runs)) == len(work.runs)
+            assert len(set(work.previous)) == len(work.previous)  # none was run twice
 
     async def test_goes_on_when_its_connection_was_cut(self, endpoints: Endpoints, empty_postgres_url: str):
         async with Laurels(
             valkey_url=endpoints.valkey_url, postgres_url=empty_postgres_url, clock=system_clock
         ) as laurels:
-            work, stop = Work(rule=Every(1)), asyncio.Event()
+            work, stop = Work(system_clock, seconds=1), asyncio.Event()
             working = asyncio.create_task(Runner(laurels, [work.job]).run(stop))
             await eventually(lambda: work.runs)
             await cut_connections(laurels)

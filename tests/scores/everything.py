@@ -25,7 +25,7 @@ from laurels.activity.simulator import Plan
 from laurels.errors import KeyTaken
 from laurels.http.app import create_app
 from laurels.jobs.agenda import AGENDA
-from laurels.jobs.runner import Context
+from laurels.jobs.job import JobRun
 from laurels.scores.submission import Submission
 
 if TYPE_CHECKING:
@@ -123,12 +123,12 @@ async def do_everything(laurels: Laurels, clock: FixedClock) -> None:
     await indexes(laurels)
     for _ in range(2):
         for job in AGENDA:
-            await job.run(Context(laurels, None, told), laurels.clock())
+            await job.run(JobRun(laurels, None, told))
         clock.now += DAY
     for project, board in [("all", "plain"), ("all", "sharded"), ("all", "exact"), (NAMED[:-1], "daily")]:
         await laurels.drop(f"{project}/{board}", allow_drop="all")
     for job in AGENDA:
-        await job.run(Context(laurels, None, told), laurels.clock())
+        await job.run(JobRun(laurels, None, told))
 
 
 async def told(_: str) -> None:

@@ -1,1 +1,1 @@
-"""Background work: what is to be done when, and by one worker at a time."""
+"""Background work: which jobs there are (`agenda`), when each is due, and one worker at a time for each."""

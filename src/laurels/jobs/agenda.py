@@ -1,101 +1,98 @@
-"""Every job that there is: what is done in the background, and when."""
+"""Every background job, and every loop."""
 
 from __future__ import annotations
 
 import time
 from typing import TYPE_CHECKING, Final
 
-from laurels.jobs.runner import Job
-from laurels.jobs.schedule import Every
+from laurels.jobs.job import PeriodicJob
 
 if TYPE_CHECKING:
-    from laurels.engine import Laurels
-    from laurels.jobs.runner import Context
-    from laurels.moments import Moment
+    from laurels.jobs.job import JobEngine, JobRun
 
-# Under a load that never pauses a run ends now and then, so that it can be seen.
+# Under a load that never pauses a run ends after this time, so that its result can be seen.
 LONGEST_DRAIN_SECONDS: Final = 10.0
-# What somebody waits for is tried again this soon: it goes on within seconds of the end of an outage.
+# The longest backoff of jobs that people wait for: they resume within seconds of the end of an outage.
 SOON_SECONDS: Final = 4
 
 
-async def drain_journal(context: Context, due: Moment) -> str:  # noqa: ARG001  # whatever has come
+async def drain_journal(run: JobRun) -> str:
     rows, until = 0, time.monotonic() + LONGEST_DRAIN_SECONDS
-    while (drained := await context.laurels.drain.run_once()).rows and time.monotonic() < until:
+    while (drained := await run.laurels.drain.run_once()).rows and time.monotonic() < until:
         rows += drained.rows
-        await context.tell(f"{rows} rows")
+        await run.report(f"{rows} rows")
     return f"{rows} rows"
 
 
-async def keep_journal(context: Context, due: Moment) -> str:  # noqa: ARG001
-    await context.laurels.drain.upkeep()
+async def add_partitions(run: JobRun) -> str:
+    await run.laurels.drain.upkeep()
     return "partitions are there for the months to come"
 
 
-async def take_snapshots(context: Context, due: Moment) -> str:  # noqa: ARG001  # what is due is seen from the boards
-    return str(await context.laurels.archivist.take_due(context.previous, context.tell))
+async def take_snapshots(run: JobRun) -> str:
+    return str(await run.laurels.archivist.take_due(run.previous, run.report))
 
 
-async def turn_windows_over(context: Context, due: Moment) -> str:  # noqa: ARG001
-    windows = await context.laurels.upkeep.turn_over(context.tell)
+async def turn_windows_over(run: JobRun) -> str:
+    windows = await run.laurels.upkeep.turn_over(run.report)
     return f"{windows} rolling windows are ready"
 
 
-async def sweep(context: Context, due: Moment) -> str:  # noqa: ARG001
-    boards, deleted = await context.laurels.upkeep.sweep(context.tell)
-    told = await context.laurels.activity.relay.forget()
+async def sweep(run: JobRun) -> str:
+    boards, deleted = await run.laurels.upkeep.sweep(run.report)
+    events = await run.laurels.activity.relay.forget()
     return (
-        f"{boards} boards swept, {deleted} archived rows of dropped boards deleted, {told} events forgotten"
+        f"{boards} boards swept, {deleted} archived rows of dropped boards deleted, {events} events forgotten"
     )
 
 
-async def empty_discarded(context: Context, due: Moment) -> str:  # noqa: ARG001  # whatever was taken away
-    return f"{await context.laurels.upkeep.empty_discarded()} large keys emptied"
+async def empty_discarded(run: JobRun) -> str:
+    return f"{await run.laurels.upkeep.empty_discarded()} large keys emptied"
 
 
-async def finish_drops(context: Context, due: Moment) -> str:  # noqa: ARG001  # whatever was interrupted
-    return f"{await context.laurels.drops.finish_all()} boards taken away or cleared up"
+async def finish_drops(run: JobRun) -> str:
+    return f"{await run.laurels.drops.finish_all()} boards taken away or cleared up"
 
 
-async def accrue(laurels: Laurels) -> None:
-    await laurels.activity.accrual.run()
-
-
-async def rescore_campuses(context: Context, due: Moment) -> str:  # noqa: ARG001  # whoever has changed
+async def rescore_campuses(run: JobRun) -> str:
     users, until = 0, time.monotonic() + LONGEST_DRAIN_SECONDS
-    while (some := await context.laurels.activity.rescorer.run_once()) and time.monotonic() < until:
+    while (some := await run.laurels.activity.rescorer.run_once()) and time.monotonic() < until:
         users += some
-        await context.tell(f"{users} users")
+        await run.report(f"{users} users")
     return f"{users} users scored"
 
 
-async def finalize_campuses(context: Context, due: Moment) -> str:  # noqa: ARG001  # what is due is seen from the campuses
-    done = await context.laurels.activity.finalizer.run_due(context.tell)
-    lags = await context.laurels.activity.accrual.lags()
+async def finalize_campuses(run: JobRun) -> str:
+    done = await run.laurels.activity.finalizer.run_due(run.report)
+    lags = await run.laurels.activity.accrual.lags()
     return f"{done}; {sum(lag.late for lag in lags.values())} effects came too late, ever"
 
 
-async def tell_of_campuses(context: Context, due: Moment) -> str:  # noqa: ARG001  # whatever is new
-    return f"{await context.laurels.activity.relay.run_once()} events told"
+async def relay_campus_events(run: JobRun) -> str:
+    return f"{await run.laurels.activity.relay.run_once()} events told"
+
+
+async def accrue(laurels: JobEngine) -> None:
+    await laurels.activity.accrual.run()
 
 
 AGENDA: Final = (
-    Job("journal", Every(1), drain_journal, longest_backoff=SOON_SECONDS),
-    Job("partitions", Every(3600), keep_journal),
-    # A window's end is seen within so many seconds; looking costs one query, and the stores nothing more.
-    Job("snapshots", Every(10), take_snapshots, longest_backoff=SOON_SECONDS),
-    # Tomorrow's windows are completed ahead of midnight, also on boards that nobody uses meanwhile.
-    Job("rolling", Every(600), turn_windows_over),
-    # Before a window that is over expires by itself (`boards/board.py`: LINGER).
-    Job("retention", Every(600), sweep),
-    Job("discards", Every(10), empty_discarded, longest_backoff=SOON_SECONDS),
-    # What a drop or an edit left behind that was interrupted.
-    Job("drops", Every(5), finish_drops, longest_backoff=SOON_SECONDS),
-    Job("campus_scores", Every(2), rescore_campuses, longest_backoff=SOON_SECONDS),
-    # A campus's day is due at 00:05 there, and corrected within so many seconds.
-    Job("campus_days", Every(60), finalize_campuses),
-    Job("campus_events", Every(5), tell_of_campuses, longest_backoff=SOON_SECONDS),
+    PeriodicJob("journal", 1, drain_journal, longest_backoff=SOON_SECONDS),
+    PeriodicJob("partitions", 3600, add_partitions),
+    # A look costs one query, and shows the end of a window within 10 seconds.
+    PeriodicJob("snapshots", 10, take_snapshots, longest_backoff=SOON_SECONDS),
+    # Completes tomorrow's windows before midnight, also on boards that are not in use meanwhile.
+    PeriodicJob("rolling", 600, turn_windows_over),
+    # Before a window that has ended expires by itself (`boards/board.py`: LINGER).
+    PeriodicJob("retention", 600, sweep),
+    PeriodicJob("discards", 10, empty_discarded, longest_backoff=SOON_SECONDS),
+    # Finishes drops and edits that were interrupted.
+    PeriodicJob("drops", 5, finish_drops, longest_backoff=SOON_SECONDS),
+    PeriodicJob("campus_scores", 2, rescore_campuses, longest_backoff=SOON_SECONDS),
+    # A campus's day is due at 00:05 there; corrections follow within 60 seconds.
+    PeriodicJob("campus_days", 60, finalize_campuses),
+    PeriodicJob("campus_events", 5, relay_campus_events, longest_backoff=SOON_SECONDS),
 )
 
-# What waits for events instead of a time: every worker does it, and they share the events themselves.
+# Work that waits for events instead of a time. Every worker runs it; the workers share the events.
 LOOPS: Final = (accrue,)

@@ -1,4 +1,4 @@
-"""How background work goes, for whoever wants to see it, or wants a run out of turn."""
+"""The state of background work, and requests for extra runs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from laurels.errors import NotFound
+from laurels.jobs.schedule import following
 from laurels.jobs.store import JobState, JobStore
 from laurels.moments import datetime_of, moment_of
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from laurels.clock import Clock
-    from laurels.jobs.runner import Job
+    from laurels.jobs.job import PeriodicJob
     from laurels.postgres.engine import Postgres
 
 
@@ -22,11 +23,11 @@ if TYPE_CHECKING:
 class JobInfo:
     state: JobState
     next_due: datetime | None
-    """When it is to run next; None for a job that never ran, since it is due whenever a worker comes."""
+    """None for a job that never ran: it is due as soon as there is a worker."""
 
 
-class Overview:
-    def __init__(self, postgres: Postgres, jobs: Sequence[Job], clock: Clock) -> None:
+class JobOverview:
+    def __init__(self, postgres: Postgres, jobs: Sequence[PeriodicJob], clock: Clock) -> None:
         self._store = JobStore(postgres)
         self._jobs = jobs
         self._clock = clock
@@ -36,7 +37,7 @@ class Overview:
         return [_info(job, states.get(job.name) or JobState(job.name)) for job in self._jobs]
 
     async def request(self, name: str) -> JobInfo:
-        """Asks for a run as soon as a worker looks; raises `NotFound`."""
+        """Requests a run as soon as a worker looks; raises `NotFound`."""
         if name not in {job.name for job in self._jobs}:
             known = ", ".join(job.name for job in self._jobs)
             raise NotFound(f"there is no job {name!r}; there are: {known}")
@@ -46,6 +47,6 @@ class Overview:
         return replace(found, state=replace(found.state, requested_at=now))
 
 
-def _info(job: Job, state: JobState) -> JobInfo:
-    due = None if state.last_due is None else datetime_of(job.rule.following(moment_of(state.last_due)))
+def _info(job: PeriodicJob, state: JobState) -> JobInfo:
+    due = None if state.last_due is None else datetime_of(following(job.seconds, moment_of(state.last_due)))
     return JobInfo(state, max(due, state.retry_at) if due and state.retry_at else due)

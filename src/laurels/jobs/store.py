@@ -1,8 +1,8 @@
-"""What became of each job, and whose turn it is.
+"""What became of each job, in one row each; and the locks that let one worker at a time run a job.
 
-A turn is an advisory lock of PostgreSQL, held by a worker's own connection: it is free the moment that
-connection ends, however the worker does. What a run became is written over that same connection, so a worker
-that lost it, and with it the turn, cannot end a run that another one has begun again.
+A lock is an advisory lock of PostgreSQL, on a connection that the worker has for its locks alone: it is free
+as soon as that connection ends, however the worker ends. What a run did is written over the same connection,
+so a worker that lost it, and the lock with it, cannot finish a run that another worker has begun again.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class JobState:
 
     name: str
     last_due: datetime | None = None
-    """Up to when its work is done."""
+    """When the last successful run was due."""
     last_started: datetime | None = None
     last_finished: datetime | None = None
     last_succeeded: datetime | None = None
@@ -48,20 +48,100 @@ class JobState:
     """Failures in a row."""
     retry_at: datetime | None = None
     requested_at: datetime | None = None
-    """When somebody asked for a run out of turn."""
+    """When an extra run was requested."""
     worker: str = ""
     succeeded: int = 0
     failed: int = 0
     seconds: float = 0.0
-    """That all runs took together."""
+    """The duration of all runs together."""
 
 
-class TurnLost(Unavailable):
-    """The connection that held the turn is gone: another worker may have it."""
+class LockLost(Unavailable):
+    """The connection that held the lock is gone: another worker may hold it."""
+
+
+class WorkerLocks:
+    """The locks of one worker, all on one connection."""
+
+    def __init__(self, postgres: Postgres) -> None:
+        self._postgres = postgres
+        self._connection: AsyncConnection | None = None
+        self._one_at_a_time = asyncio.Lock()
+        self._held: set[str] = set()
+
+    async def acquire(self, name: str) -> JobLock | None:
+        """None while another worker holds it, or this one does."""
+        if name in self._held:
+            return None
+        self._held.add(name)
+        try:
+            connection = await self._connected()
+            locked = await self.execute(connection, select(func.pg_try_advisory_lock(_number(name))))
+        except BaseException:
+            self._held.discard(name)
+            raise
+        if not locked.scalar_one():
+            self._held.discard(name)
+            return None
+        return JobLock(self, connection, name)
+
+    async def release(self, connection: AsyncConnection, name: str) -> None:
+        self._held.discard(name)
+        with suppress(Unavailable):  # a lock that was lost with its connection is free already
+            await self.execute(connection, select(func.pg_advisory_unlock(_number(name))))
+
+    async def close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection:
+            with suppress(exc.SQLAlchemyError):
+                await connection.close()
+
+    async def execute(self, connection: AsyncConnection, statement: Executable) -> CursorResult[Any]:
+        """Raises `LockLost` when this connection is not in use any more."""
+        async with self._one_at_a_time:
+            if connection is not self._connection:
+                raise LockLost("the connection that held the lock was lost")
+            try:
+                async with self._postgres.answering():
+                    return await connection.execute(statement)
+            except BaseException as error:
+                # An answer may still be on its way, so the connection cannot be reused; its locks are free.
+                self._connection = None
+                with suppress(exc.SQLAlchemyError, OSError):
+                    await connection.invalidate()
+                if isinstance(error, Unavailable):
+                    raise LockLost(error.detail) from error
+                raise
+
+    async def _connected(self) -> AsyncConnection:
+        async with self._one_at_a_time:
+            if self._connection is None:
+                self._connection = await self._postgres.connection_of_its_own()
+            return self._connection
+
+
+class JobLock:
+    """One lock that the worker holds."""
+
+    def __init__(self, locks: WorkerLocks, connection: AsyncConnection, name: str) -> None:
+        self._locks = locks
+        self._connection = connection
+        self._name = name
+
+    async def execute(self, statement: Executable) -> CursorResult[Any]:
+        """Over the connection that holds the lock; raises `LockLost` where it is gone."""
+        return await self._locks.execute(self._connection, statement)
+
+    async def check(self) -> None:
+        """Raises `LockLost` unless the worker still holds the lock."""
+        await self.execute(text("SELECT 1"))
+
+    async def release(self) -> None:
+        await self._locks.release(self._connection, self._name)
 
 
 class JobStore:
-    """The states of all jobs, for whoever wants to see them."""
+    """Reads the states of all jobs, and requests runs."""
 
     def __init__(self, postgres: Postgres) -> None:
         self._postgres = postgres
@@ -72,7 +152,7 @@ class JobStore:
             return {row["name"]: _state(row) for row in found.mappings()}
 
     async def request(self, name: str, at: datetime) -> None:
-        """Asks for a run as soon as a worker looks."""
+        """Requests a run as soon as a worker looks."""
         asked = insert(jobs).values(name=name, requested_at=at)
         async with self._postgres.writing() as connection:
             await connection.execute(
@@ -80,88 +160,27 @@ class JobStore:
             )
 
 
-class Turns:
-    """The turns that one worker has, all on one connection."""
+class RunRecord:
+    """Writes what became of a job's run, over the connection that holds the job's lock."""
 
-    def __init__(self, postgres: Postgres, worker: str) -> None:
-        self._postgres = postgres
-        self.worker = worker
-        self._connection: AsyncConnection | None = None
-        self._one_at_a_time = asyncio.Lock()
-        self._held: set[str] = set()
-
-    async def take(self, name: str) -> Turn | None:
-        """The turn for a job; None while another worker has it."""
-        if name in self._held:
-            return None
-        self._held.add(name)
-        try:
-            connection = await self._connected()
-            locked = await self.execute(connection, select(func.pg_try_advisory_lock(_lock(name))))
-        except BaseException:
-            self._held.discard(name)
-            raise
-        if not locked.scalar_one():
-            self._held.discard(name)
-            return None
-        return Turn(self, connection, name)
-
-    async def give_back(self, connection: AsyncConnection, name: str) -> None:
-        self._held.discard(name)
-        with suppress(Unavailable):  # what was lost with its connection is free already
-            await self.execute(connection, select(func.pg_advisory_unlock(_lock(name))))
-
-    async def close(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection:
-            with suppress(exc.SQLAlchemyError):
-                await connection.close()
-
-    async def execute(self, connection: AsyncConnection, statement: Executable) -> CursorResult[Any]:
-        """On this connection or not at all."""
-        async with self._one_at_a_time:
-            if connection is not self._connection:
-                raise TurnLost("the connection that held the turn was lost")
-            try:
-                async with self._postgres.answering():
-                    return await connection.execute(statement)
-            except BaseException as error:
-                # An answer may still be under way: this connection is of no more use, and its turns are free.
-                self._connection = None
-                with suppress(exc.SQLAlchemyError, OSError):
-                    await connection.invalidate()
-                if isinstance(error, Unavailable):
-                    raise TurnLost(error.detail) from error
-                raise
-
-    async def _connected(self) -> AsyncConnection:
-        async with self._one_at_a_time:
-            if self._connection is None:
-                self._connection = await self._postgres.connection_of_its_own()
-            return self._connection
-
-
-class Turn:
-    """A worker's turn at one job."""
-
-    def __init__(self, turns: Turns, connection: AsyncConnection, name: str) -> None:
-        self._turns = turns
-        self._connection = connection
-        self.name = name
+    def __init__(self, lock: JobLock, job: str, worker: str) -> None:
+        self._lock = lock
+        self._job = job
+        self._worker = worker
 
     async def state(self) -> JobState:
-        found = await self._execute(select(*_COLUMNS).where(jobs.c.name == self.name))
+        found = await self._lock.execute(select(*_COLUMNS).where(jobs.c.name == self._job))
         row = found.mappings().one_or_none()
-        return JobState(self.name) if row is None else _state(row)
+        return JobState(self._job) if row is None else _state(row)
 
     async def begin(self, at: datetime) -> None:
         started: dict[str, Any] = {
-            "last_started": at, "worker": self._turns.worker, "progress": "", "requested_at": None
+            "last_started": at, "worker": self._worker, "progress": "", "requested_at": None
         }  # fmt: skip
-        begun = insert(jobs).values(name=self.name, **started)
-        await self._execute(begun.on_conflict_do_update(index_elements=[jobs.c.name], set_=started))
+        begun = insert(jobs).values(name=self._job, **started)
+        await self._lock.execute(begun.on_conflict_do_update(index_elements=[jobs.c.name], set_=started))
 
-    async def tell(self, progress: str) -> None:
+    async def report(self, progress: str) -> None:
         await self._update(progress=progress[:LONGEST_TEXT])
 
     async def succeed(self, due: datetime, at: datetime, result: str, seconds: float) -> None:
@@ -187,35 +206,16 @@ class Turn:
             seconds=jobs.c.seconds + seconds,
         )
 
-    async def set_out(self, due: datetime) -> None:
-        """From here on each moment counts; for a job that never ran."""
-        begun = insert(jobs).values(name=self.name, last_due=due)
-        await self._execute(
-            begun.on_conflict_do_update(
-                index_elements=[jobs.c.name], set_={"last_due": func.coalesce(jobs.c.last_due, due)}
-            )
-        )
-
-    async def check(self) -> None:
-        """Raises `TurnLost` unless the turn is still ours."""
-        await self._execute(text("SELECT 1"))
-
-    async def give_back(self) -> None:
-        await self._turns.give_back(self._connection, self.name)
-
     async def _update(self, **values: object) -> None:
-        await self._execute(update(jobs).where(jobs.c.name == self.name).values(values))
-
-    async def _execute(self, statement: Executable) -> CursorResult[Any]:
-        return await self._turns.execute(self._connection, statement)
+        await self._lock.execute(update(jobs).where(jobs.c.name == self._job).values(values))
 
 
 _COLUMNS: Final = tuple(jobs.c[name] for name in JobState.__dataclass_fields__)
 
 
-def _lock(name: str) -> Any:  # noqa: ANN401  # an SQL expression
-    return func.hashtextextended(f"job:{name}", 0)
-
-
 def _state(row: RowMapping) -> JobState:
     return JobState(**row)
+
+
+def _number(name: str) -> Any:  # noqa: ANN401  # an SQL expression
+    return func.hashtextextended(f"job:{name}", 0)
