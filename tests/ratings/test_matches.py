@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from supported_servers import lacks_waitaof
 from topologies import on_node
 
 from laurels.boards.keys import BoardRef
@@ -123,6 +124,7 @@ class TestAMatch:
         assert await scores(laurels, board) == {"ada": 1016, "bob": 984}
 
     @on_node  # the cluster of the tests has no disk to wait for
+    @pytest.mark.skipif(lacks_waitaof(), reason="durability `fsync` needs Redis 7.2 or Valkey")
     async def test_is_as_durable_as_it_is_asked_to_be(self, laurels: Laurels, new_board: NewBoard):
         board = await new_board()
         for _ in range(2):
