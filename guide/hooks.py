@@ -63,6 +63,9 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:  # noqa: ARG001  # mkdocs passes all of them
     output = output.replace("assets/_mkdocstrings.css", MKDOCSTRINGS_STYLES)
+    output = output.replace(
+        'role="dialog"', 'role="dialog" aria-label="Search"'
+    )  # the theme gives it no name
     return with_scripts_apart(output, page.file.dest_uri)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+import build_guide
 import build_pages
 import pytest
 from browsing import Open, Watch
@@ -27,8 +28,9 @@ PATIENCE = 15_000
 
 @pytest.fixture(scope="session")
 def built() -> None:
-    """The pages, of these very sources; nothing happens if they are there."""
+    """The pages and the guide, of these very sources; nothing happens if they are there."""
     build_pages.build()
+    build_guide.build()
 
 
 @pytest.fixture(scope="session")
