@@ -17,7 +17,7 @@ from zoneinfo import ZoneInfo
 
 from bench.ground import Ground, Raw, console, ground, table, verdict
 from laurels.activity.seed import populate, pour
-from laurels.activity.simulator import Plan, World, simulate
+from laurels.activity.simulator import SimulationPlan, World, simulate
 from laurels.activity.valkey_keys import STREAMS
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ async def run(users: int) -> bool:
     plain: list[float] = []
     ours: list[float] = []
     chance = random.Random(7)  # noqa: S311  # data, not secrets
-    plan = Plan(users=users, events=A_TURN * (TURNS + 1))
+    plan = SimulationPlan(users=users, events=A_TURN * (TURNS + 1))
     world = World(plan, chance)
     zones = {person.id: ZoneInfo(world.campuses[person.campus].timezone) for person in world.people}
     async with ground(datetime(2025, 10, 24, 12, tzinfo=UTC)) as here:

@@ -80,11 +80,11 @@ def test_alerts_ask_for_metrics_and_jobs_that_there_are():
 
 
 def test_the_documented_metrics_have_their_names_and_labels():
-    noted = metrics.Campuses()
+    noted = metrics.CampusMetrics()
     noted.snapshots.add_metric(("daily", "overall"), 1)
     noted.badges.add_metric(("streak_30",), 1)
     noted.add_compute("daily", [(bound, 1.0) for bound in BOUNDS], 2.5)
-    streams = metrics.Streams()
+    streams = metrics.StreamMetrics()
     streams.add("x:chat.events", processed=3, late=0, lag_seconds=1.5)
     samples = {
         (sample.name, *sorted(sample.labels))

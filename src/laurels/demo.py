@@ -17,7 +17,7 @@ from laurels.scores.submission import Submission
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from laurels.activity.simulator import Plan
+    from laurels.activity.simulator import SimulationPlan
     from laurels.engine import Laurels
     from laurels.moments import Moment
 
@@ -77,7 +77,10 @@ async def fill(
 
 
 async def play_campuses(
-    laurels: Laurels, plan: Plan, seed: int, progress: Callable[[int, int], None] = lambda _done, _of: None
+    laurels: Laurels,
+    plan: SimulationPlan,
+    seed: int,
+    progress: Callable[[int, int], None] = lambda _done, _of: None,
 ) -> tuple[World, int]:
     """Everything that people of such campuses do up to now goes into the streams, and on into counters and
     boards; who they are, and how many events there were.

@@ -45,7 +45,7 @@ _BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
-class Answered:
+class RequestCount:
     """How many requests were answered alike, and in what time; in plain numbers, since the library's own
     series take a lock, three times a request.
     """
@@ -61,22 +61,22 @@ class Answered:
         self.seconds += seconds
 
 
-class _Requests(Collector):
+class _RequestCollector(Collector):
     def __init__(self) -> None:
-        self._answered: dict[tuple[str, str, int], Answered] = {}
+        self._answered: dict[tuple[str, str, int], RequestCount] = {}
 
-    def alike(self, method: str, route: str, status: int) -> Answered:
+    def alike(self, method: str, route: str, status: int) -> RequestCount:
         series = (method if method in _METHODS else "other", route, status)
         answered = self._answered.get(series)
         if answered is None:
-            answered = self._answered[series] = Answered()
+            answered = self._answered[series] = RequestCount()
         return answered
 
     def collect(self) -> Iterable[Metric]:
         counts = CounterMetricFamily(
             "laurels_http_requests", "Answered requests.", labels=("method", "route", "status")
         )
-        routes: dict[str, list[Answered]] = {}
+        routes: dict[str, list[RequestCount]] = {}
         for (method, route, status), answered in self._answered.items():
             counts.add_metric((method, route, str(status)), sum(answered.buckets))
             routes.setdefault(route, []).append(answered)
@@ -91,7 +91,7 @@ class _Requests(Collector):
         return counts, seconds
 
 
-_REQUESTS = _Requests()
+_REQUESTS = _RequestCollector()
 REGISTRY.register(_REQUESTS)
 
 REFUSALS = Counter(
@@ -116,7 +116,7 @@ DEAD_LETTERS = Counter(
 )
 
 
-class Jobs:
+class JobMetrics:
     """What PostgreSQL knows of the jobs: whoever runs them, every process tells the same."""
 
     def __init__(self) -> None:
@@ -136,18 +136,18 @@ class Jobs:
             self.last_success.add_metric((job,), last_success)
 
 
-class _NotedJobs(Collector):
-    noted = Jobs()
+class _JobCollector(Collector):
+    noted = JobMetrics()
 
     def collect(self) -> Iterable[Metric]:
         return self.noted.runs, self.noted.seconds, self.noted.last_success
 
 
-_JOBS = _NotedJobs()
+_JOBS = _JobCollector()
 REGISTRY.register(_JOBS)
 
 
-class Streams:
+class StreamMetrics:
     """What Valkey knows of the streams of activity: whoever applies them, every process tells the same."""
 
     def __init__(self, users_parked: int = 0) -> None:
@@ -175,18 +175,18 @@ class Streams:
         return self._processed, self._late, self._lag, self._parked
 
 
-class _NotedStreams(Collector):
-    noted = Streams()
+class _StreamCollector(Collector):
+    noted = StreamMetrics()
 
     def collect(self) -> Iterable[Metric]:
         return self.noted.families()
 
 
-_STREAMS = _NotedStreams()
+_STREAMS = _StreamCollector()
 REGISTRY.register(_STREAMS)
 
 
-class Campuses:
+class CampusMetrics:
     """What PostgreSQL knows of the campuses' boards and badges: every process tells the same."""
 
     def __init__(self) -> None:
@@ -210,18 +210,18 @@ class Campuses:
         return self.snapshots, self.badges, self._compute
 
 
-class _NotedCampuses(Collector):
-    noted = Campuses()
+class _CampusCollector(Collector):
+    noted = CampusMetrics()
 
     def collect(self) -> Iterable[Metric]:
         return self.noted.families()
 
 
-_CAMPUSES = _NotedCampuses()
+_CAMPUSES = _CampusCollector()
 REGISTRY.register(_CAMPUSES)
 
 
-def answered_alike(method: str, route: str, status: int) -> Answered:
+def answered_alike(method: str, route: str, status: int) -> RequestCount:
     """What counts the requests that are answered with this status."""
     return _REQUESTS.alike(method, route, status)
 
@@ -237,17 +237,17 @@ def note_backlog(calls: int, memory: int, age_seconds: float) -> None:
     JOURNAL_AGE.set(age_seconds)
 
 
-def note_jobs(jobs: Jobs) -> None:
+def note_jobs(jobs: JobMetrics) -> None:
     """These take the place of what was noted before."""
     _JOBS.noted = jobs
 
 
-def note_streams(streams: Streams) -> None:
+def note_streams(streams: StreamMetrics) -> None:
     """As `note_jobs`."""
     _STREAMS.noted = streams
 
 
-def note_campuses(campuses: Campuses) -> None:
+def note_campuses(campuses: CampusMetrics) -> None:
     """As `note_jobs`."""
     _CAMPUSES.noted = campuses
 

@@ -16,7 +16,7 @@ from typing import Any
 import redis
 
 from laurels.activity import consume
-from laurels.activity.campuses import Campuses
+from laurels.activity.campuses import UserCampuses
 from laurels.activity.store.people import CampusStore
 from laurels.activity.valkey_keys import GROUP, STREAMS, ActivityKeys
 from laurels.clock import FixedClock
@@ -34,7 +34,7 @@ consume.ENTRIES_TOGETHER = int(TOGETHER)  # pyright: ignore[reportConstantRedefi
 
 async def work() -> None:
     valkey, postgres = Valkey(VALKEY_URL), Postgres(POSTGRES_URL)
-    campuses = Campuses(valkey, CampusStore(postgres), ActivityKeys(cluster=valkey.is_cluster))
+    campuses = UserCampuses(valkey, CampusStore(postgres), ActivityKeys(cluster=valkey.is_cluster))
     await consume.Accrual(valkey, campuses, FixedClock(int(NOW))).run()
 
 

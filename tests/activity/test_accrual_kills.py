@@ -15,7 +15,7 @@ from accrual_oracle import Folded
 from accrual_stage import NOON
 
 from laurels.activity.seed import populate, pour
-from laurels.activity.simulator import Plan, World, simulate
+from laurels.activity.simulator import SimulationPlan, World, simulate
 from laurels.valkey import hashes
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ DEADLINE_SECONDS = 60 + EVENTS / 1000
 async def played(stage: AccrualStage, events: int) -> tuple[int, Folded]:
     """How many entries the streams were given, and what they come to."""
     chance = random.Random(SEED)  # noqa: S311  # no secret
-    plan = Plan(users=300, events=events)
+    plan = SimulationPlan(users=300, events=events)
     world = World(plan, chance)
     await populate(stage.laurels.activity.store, world)
     told = list(simulate(world, plan, stage.clock(), chance))

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from laurels.activity import badges
-from laurels.activity.policy import Policy
+from laurels.activity.policy import CampusPolicy
 
-POLICY = Policy(version=1)
+POLICY = CampusPolicy(version=1)
 
 
 def test_equal_scores_share_a_rank():

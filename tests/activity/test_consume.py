@@ -13,7 +13,7 @@ from accrual_stage import NOON, TODAY, AccrualStage, message
 from waiting import eventually
 
 from laurels.activity import consume, valkey_keys
-from laurels.activity.consume import Accrual, Follower
+from laurels.activity.consume import Accrual, StreamConsumer
 from laurels.activity.counters import Counters
 from laurels.activity.dirty_days import Mark
 from laurels.activity.store.people import User
@@ -181,7 +181,7 @@ async def test_what_waited_is_released_once(accruing: AccrualStage, monkeypatch:
     await accruing.laurels.activity.store.put_users([User(ada, campus)])
     once = activity.release
 
-    async def twice(valkey: Valkey, call: activity.Call) -> bool:
+    async def twice(valkey: Valkey, call: activity.ActivityCall) -> bool:
         assert await once(valkey, call)
         return await once(valkey, call)
 
@@ -215,7 +215,7 @@ async def test_a_bad_event_is_kept_with_its_reason_and_harms_no_other(accruing: 
     await accruing.add(valkey_keys.CHAT, message(ada, bob))
     bad = await accruing.add(valkey_keys.CHAT, {"event": "msg:new", "from": "ada", "to": bob})
     await accruing.add(valkey_keys.CHAT, message(ada, bob))
-    await asyncio.gather(*(Follower(accruing.accrual, valkey_keys.CHAT).step() for _ in range(3)))
+    await asyncio.gather(*(StreamConsumer(accruing.accrual, valkey_keys.CHAT).step() for _ in range(3)))
     assert (await accruing.day(ada))["dm_sent"] == "2"
     ((_, fields),) = await accruing.valkey.run(streams.entries(valkey_keys.DEAD, count=10))
     dead = {name.decode(): value.decode() for name, value in fields.items()}
@@ -244,7 +244,7 @@ async def test_a_burst_does_not_count_and_the_rest_does(accruing: AccrualStage):
     assert await accruing.day(bob) == {"uniq_senders": "1", "touched": "1"}
 
 
-class Paused(Follower):
+class Paused(StreamConsumer):
     """Reads a batch, and then waits."""
 
     def __init__(self, accrual: Accrual, stream: str) -> None:
@@ -268,7 +268,7 @@ async def test_a_worker_that_wakes_late_adds_only_what_nobody_did(
     await late.has_read.wait()
     monkeypatch.setattr(consume, "ENTRIES_TOGETHER", 10)
     for _ in range(2):
-        await Follower(accruing.accrual, valkey_keys.CHAT).step()
+        await StreamConsumer(accruing.accrual, valkey_keys.CHAT).step()
     late.go_on.set()
     assert await stepping == 39
     assert await accruing.lag(valkey_keys.CHAT) == 19  # what it found done it does not tell as its own
@@ -287,13 +287,13 @@ async def test_a_worker_that_dies_between_two_shards_is_taken_over(
         await accruing.add(valkey_keys.CHAT, message(writer, reader))
     whole = activity.accrue
 
-    async def half(valkey: Valkey, calls: list[activity.Call]) -> list[activity.Accrued]:
+    async def half(valkey: Valkey, calls: list[activity.ActivityCall]) -> list[activity.AccrualReply]:
         await whole(valkey, calls[::2])
         raise asyncio.CancelledError
 
     monkeypatch.setattr(activity, "accrue", half)
     with pytest.raises(asyncio.CancelledError):
-        await Follower(accruing.accrual, valkey_keys.CHAT).step()
+        await StreamConsumer(accruing.accrual, valkey_keys.CHAT).step()
     monkeypatch.undo()
     assert await accruing.lag(valkey_keys.CHAT) == 39
     assert await accruing.accrual.run_once() == 39

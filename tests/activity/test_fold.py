@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from laurels.activity import valkey_keys
-from laurels.activity.accumulate import Source, Sourced, fold
+from laurels.activity.accumulate import EventSource, Sourced, fold
 from laurels.activity.days import day_at, day_of
 from laurels.activity.events import ACCEPT, SENDER, TOUCH, Effect
 from laurels.activity.guard import Sent
@@ -18,7 +18,7 @@ UTC_CAMPUS = Campus("c", "here", "UTC")
 
 
 def sourced(user: str, what: str, other: str = "", at: int = NOON, stream: str = valkey_keys.CHAT) -> Sourced:
-    return Sourced(Effect(user, what, other), Source(stream, "5-1", at // 1000))
+    return Sourced(Effect(user, what, other), EventSource(stream, "5-1", at // 1000))
 
 
 def test_effects_become_one_change_a_user_and_day():

@@ -65,7 +65,7 @@ async def send(valkey: Valkey, user: str, cursor: int, seconds: dict[int, Sent])
     stream = f"messages:{user}"
     parked: list[str] = []
     message = *call.effects(folded), stream, f"{cursor}-0" if cursor else "", f"{cursor + 1}-0", parked
-    (accrued,) = await activity.accrue(valkey, [activity.Call(call.keys, message)])
+    (accrued,) = await activity.accrue(valkey, [activity.ActivityCall(call.keys, message)])
     assert accrued.cursor is None
 
 

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from laurels.activity.counters import Counters
-from laurels.activity.policy import POLICIES, Policy, policy_on
+from laurels.activity.policy import POLICIES, CampusPolicy, policy_on
 from laurels.activity.scoring import Scores, score
 
-POLICY = Policy(version=1)
+POLICY = CampusPolicy(version=1)
 COUNTERS = [name for name in Counters.__dataclass_fields__ if name != "touched"]
 DAYS = st.builds(Counters, **dict.fromkeys(COUNTERS, st.integers(0, 500)))
 
@@ -93,7 +93,7 @@ def test_the_multiplier_rises_from_the_first_day_to_the_thirtieth(days: int, mul
 def test_the_multiplier_rises_to_its_value_of_the_thirtieth_day_but_not_above_the_maximum(
     at_30: float, most: float, days: int, overall: float
 ):
-    policy = Policy(version=2, STREAK_AT_30=at_30, STREAK_MULT_MAX=most)
+    policy = CampusPolicy(version=2, STREAK_AT_30=at_30, STREAK_MULT_MAX=most)
     assert score(Counters(acts_played=1), days, policy).overall == overall
 
 
@@ -146,7 +146,7 @@ def test_a_longer_streak_never_scores_less_and_changes_no_pillar(day: Counters, 
 
 
 def test_a_past_day_is_scored_under_its_own_rules(monkeypatch: pytest.MonkeyPatch):
-    generous = Policy(version=2, W_ACT_PLAYED=4.0, W_DM_SENT=0.07, CAP_DM_SENT=3)
+    generous = CampusPolicy(version=2, W_ACT_PLAYED=4.0, W_DM_SENT=0.07, CAP_DM_SENT=3)
     monkeypatch.setattr("laurels.activity.policy.POLICIES", (*POLICIES, (20251101, generous)))
     assert (policy_on(20251031).version, policy_on(20251101).version) == (1, 2)
     day = Counters(acts_played=2, dm_sent=9)

@@ -10,16 +10,16 @@ import pytest
 from accrual_oracle import Folded
 
 from laurels.activity.events import read_event
-from laurels.activity.simulator import Plan, SimulatedEvent, World, simulate
+from laurels.activity.simulator import SimulatedEvent, SimulationPlan, World, simulate
 from laurels.activity.valkey_keys import STREAMS
 from laurels.errors import InvalidInput
 from laurels.moments import moment_of
 
 NOON = datetime(2025, 11, 3, 12, tzinfo=UTC)  # the day after New York's clocks went back
-PLAN = Plan(campuses=3, users=120, days=3, events=8000)
+PLAN = SimulationPlan(campuses=3, users=120, days=3, events=8000)
 
 
-def play(seed: int, plan: Plan = PLAN) -> tuple[World, list[SimulatedEvent]]:
+def play(seed: int, plan: SimulationPlan = PLAN) -> tuple[World, list[SimulatedEvent]]:
     chance = Random(seed)  # noqa: S311  # no secret
     world = World(plan, chance)
     return world, list(simulate(world, plan, moment_of(NOON), chance))
@@ -75,4 +75,4 @@ def test_people_sleep_have_friends_and_some_write_too_much():
 @pytest.mark.parametrize(("plan", "field"), [({"campuses": 9}, "campuses"), ({"users": 5}, "users")])
 def test_a_plan_that_cannot_be_played_is_refused(plan: dict[str, int], field: str):
     with pytest.raises(InvalidInput, match=field):
-        Plan(**plan)
+        SimulationPlan(**plan)

@@ -15,13 +15,13 @@ from laurels.scores.shards import ShardedWindow
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from laurels.valkey.messages import Listed
+    from laurels.valkey.messages import EntryReply
 
 
 async def main(valkey_url: str, postgres_url: str, now: str, chunks: str) -> None:
     scan = ShardedWindow.scan
 
-    async def scan_and_die(self: ShardedWindow) -> AsyncIterator[list[Listed]]:
+    async def scan_and_die(self: ShardedWindow) -> AsyncIterator[list[EntryReply]]:
         left = int(chunks)
         async for some in scan(self):
             yield some

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from laurels.history.records import SnapshotInfo, SnapshotPage
     from laurels.history.store.snapshots import Row
     from laurels.moments import Moment
-    from laurels.valkey.messages import Listed
+    from laurels.valkey.messages import EntryReply
 
 _numbers = count(1)
 
@@ -272,7 +272,9 @@ class TestASnapshotHolds:
 
         chance = random.Random(1)  # noqa: S311  # data, not secrets
 
-        async def rows(compiled: Board, found: AsyncIterator[list[Listed]]) -> AsyncIterator[Sequence[Row]]:
+        async def rows(
+            compiled: Board, found: AsyncIterator[list[EntryReply]]
+        ) -> AsyncIterator[Sequence[Row]]:
             async for some in taken(compiled, found):
                 yield some
                 changing.set()

@@ -21,7 +21,7 @@ from laurels.access import sessions
 from laurels.access.store.keys import EVERY_PROJECT, digest_of
 from laurels.access.store.secrets import NewSecret
 from laurels.activity import valkey_keys as activity
-from laurels.activity.simulator import Plan
+from laurels.activity.simulator import SimulationPlan
 from laurels.errors import KeyTaken
 from laurels.http.app import create_app
 from laurels.jobs.agenda import AGENDA
@@ -246,7 +246,7 @@ async def requests(laurels: Laurels) -> None:
 
 
 async def campuses(laurels: Laurels, clock: FixedClock) -> None:
-    await demo.play_campuses(laurels, Plan(campuses=2, users=12, days=2, events=300), seed=1)
+    await demo.play_campuses(laurels, SimulationPlan(campuses=2, users=12, days=2, events=300), seed=1)
     stranger = "7a7cbb2e-0f5c-4a0e-9c44-3d1f2f5f6a11"
     for words in (("user_id", stranger, "at", NOON.isoformat()), ("bad", "event")):
         await laurels.valkey.command("XADD", activity.HEARTBEATS, "*", *words)

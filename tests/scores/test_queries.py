@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from laurels.scores.results import Page
     from laurels.sync import Laurels
     from laurels.valkey.client import Valkey
-    from laurels.valkey.messages import Counted, ReadHeader
+    from laurels.valkey.messages import CountReply, ReadHeader
 
 NewBoard = Callable[..., str]
 LAYOUTS: list[dict[str, Any]] = [{}, {"score": "int64"}, {"ties": "earliest"}, {"ties": "member"}]
@@ -240,7 +240,7 @@ class TestDistributions:
 
         async def leaving(
             valkey: Valkey, keys: Sequence[str], header: ReadHeader, places: Sequence[tuple[bytes, bytes]]
-        ) -> tuple[int, list[Counted]]:
+        ) -> tuple[int, list[CountReply]]:
             """As if ten entries had left after every other call."""
             asked.append(len(places))
             gone = 10 * (len(asked) % 2)

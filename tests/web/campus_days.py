@@ -17,7 +17,7 @@ from cli_processes import Served, serving
 
 from laurels.access.store.secrets import NewSecret
 from laurels.activity import valkey_keys
-from laurels.activity.simulator import Plan, World, simulate
+from laurels.activity.simulator import SimulationPlan, World, simulate
 from laurels.activity.store.people import Campus, User
 from laurels.engine import Laurels
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PROJECT = "campus"
-PLAN = Plan(campuses=3, users=210, days=3, events=6_000)
+PLAN = SimulationPlan(campuses=3, users=210, days=3, events=6_000)
 SEED = 7
 HOURS = (14, 16, 17)
 CHUNK = 1_000

@@ -26,7 +26,7 @@ class CampusLike(Protocol):
     def timezone(self) -> str: ...
 
 
-class Source(NamedTuple):
+class EventSource(NamedTuple):
     """Where an effect comes from: an entry of a stream, and the event's own time in milliseconds."""
 
     stream: str
@@ -36,7 +36,7 @@ class Source(NamedTuple):
 
 class Sourced(NamedTuple):
     effect: Effect
-    source: Source
+    source: EventSource
 
     def written(self) -> str:
         """As it waits in Valkey for its user's campus; no two are alike."""
@@ -53,7 +53,7 @@ class Sourced(NamedTuple):
     @classmethod
     def read(cls, user: str, text: str) -> Sourced:
         stream, id_, at, what, other = text.split(" ")
-        return cls(Effect(user, what, other), Source(stream, id_, int(at)))
+        return cls(Effect(user, what, other), EventSource(stream, id_, int(at)))
 
 
 @dataclass(slots=True)

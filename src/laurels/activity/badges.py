@@ -18,7 +18,7 @@ from laurels.activity.streaks import date_of
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
-    from laurels.activity.policy import Policy
+    from laurels.activity.policy import CampusPolicy
 
 Kind = Literal["daily_top10", "weekly_top10", "streak_30", "social_butterfly"]
 KINDS: Final[tuple[Kind, ...]] = ("daily_top10", "weekly_top10", "streak_30", "social_butterfly")
@@ -48,7 +48,9 @@ def ranked(scores: Mapping[str, float]) -> dict[str, int]:
     return ranks
 
 
-def top(kind: Kind, ymd: int, campus_id: str, scores: Mapping[str, float], policy: Policy) -> Iterator[Badge]:
+def top(
+    kind: Kind, ymd: int, campus_id: str, scores: Mapping[str, float], policy: CampusPolicy
+) -> Iterator[Badge]:
     """Those with a rank that earns one, and a score above 0."""
     for user, rank in ranked(scores).items():
         if rank > policy.BADGE_TOP:
@@ -59,7 +61,7 @@ def top(kind: Kind, ymd: int, campus_id: str, scores: Mapping[str, float], polic
 
 
 def long_streaks(
-    ymd: int, campus_id: str, streaks: Mapping[str, int], holders: Collection[str], policy: Policy
+    ymd: int, campus_id: str, streaks: Mapping[str, int], holders: Collection[str], policy: CampusPolicy
 ) -> Iterator[Badge]:
     """`holders`: who earned it on an earlier day."""
     for user, streak in streaks.items():
@@ -68,7 +70,7 @@ def long_streaks(
 
 
 def butterflies(
-    ymd: int, campus_id: str, peers: Iterable[tuple[str, int]], holders: Collection[str], policy: Policy
+    ymd: int, campus_id: str, peers: Iterable[tuple[str, int]], holders: Collection[str], policy: CampusPolicy
 ) -> Iterator[Badge]:
     """`peers`: of active users the peers of seven days; `holders`: who earned it on the six days before."""
     for user, met in peers:

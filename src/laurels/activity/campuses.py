@@ -30,7 +30,7 @@ KEYS_TOGETHER: Final = 1000
 log = get_logger("laurels.activity")
 
 
-class Campuses:
+class UserCampuses:
     def __init__(self, valkey: Valkey, store: CampusStore, keys: ActivityKeys) -> None:
         self._valkey = valkey
         self._store = store

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from laurels.activity.accumulate import Source, Sourced, fold
+from laurels.activity.accumulate import EventSource, Sourced, fold
 from laurels.activity.events import BadEvent, read_event
 from laurels.activity.shard_changes import ShardCall
 from laurels.activity.valkey_keys import (
@@ -37,13 +37,13 @@ from laurels.activity.valkey_keys import (
 from laurels.errors import LaurelsError
 from laurels.logs import get_logger
 from laurels.valkey import activity, hashes, keyspace, lists, sets, sorted_sets, streams
-from laurels.valkey.activity import Call
+from laurels.valkey.activity import ActivityCall
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from laurels.activity.accumulate import CampusLike
-    from laurels.activity.campuses import Campuses
+    from laurels.activity.campuses import UserCampuses
     from laurels.clock import Clock
     from laurels.valkey.client import Valkey
 
@@ -76,7 +76,7 @@ def parse_id(text: str) -> Id:
 
 
 @dataclass(slots=True)
-class _Batch:
+class _EntryBatch:
     """Entries of one stream, in order."""
 
     entries: int = 0
@@ -101,7 +101,7 @@ class Lag(NamedTuple):
     """Effects that came when their day had expired: they are not counted."""
 
 
-class Follower:
+class StreamConsumer:
     """Applies one stream. Others may apply it too."""
 
     def __init__(self, accrual: Accrual, stream: str) -> None:
@@ -140,8 +140,8 @@ class Follower:
         held = await self._valkey.run_all(hashes.get(key, self.stream) for key in keys)
         return [cursor.decode() if cursor else "" for cursor in held]
 
-    def _read(self, listed: list[tuple[bytes, dict[bytes, bytes]]]) -> _Batch:
-        batch, now = _Batch(len(listed)), self._accrual.clock() // 1000
+    def _read(self, listed: list[tuple[bytes, dict[bytes, bytes]]]) -> _EntryBatch:
+        batch, now = _EntryBatch(len(listed)), self._accrual.clock() // 1000
         for name, fields in listed:
             id_ = name.decode()
             place = parse_id(id_)
@@ -150,14 +150,14 @@ class Follower:
             except BadEvent as error:
                 batch.dead.append((id_, str(error), _payload(fields)))
                 continue
-            source = Source(self.stream, id_, event.at)
+            source = EventSource(self.stream, id_, event.at)
             for effect in event.effects:
                 shard = batch.effects.setdefault(shard_of(effect.user), [])
                 shard.append((place, Sourced(effect, source)))
         batch.last = listed[-1][0].decode()
         return batch
 
-    async def _apply(self, batch: _Batch, cursors: list[str]) -> None:
+    async def _apply(self, batch: _EntryBatch, cursors: list[str]) -> None:
         """Until every shard that the batch reaches is at its end, by whomever, and as durably as is asked.
         A shard that is there already may owe that to a call whose wait failed, so it is called all the same.
         """
@@ -171,7 +171,9 @@ class Follower:
                 cursors[shard] = batch.last if accrued.cursor is None else accrued.cursor
             left = [shard for shard in left if parse_id(cursors[shard]) < last]
 
-    def _call(self, batch: _Batch, shard: int, cursor: str, campuses: Mapping[str, CampusLike]) -> Call:
+    def _call(
+        self, batch: _EntryBatch, shard: int, cursor: str, campuses: Mapping[str, CampusLike]
+    ) -> ActivityCall:
         after = parse_id(cursor)
         effects = (sourced for place, sourced in batch.effects[shard] if place > after)
         now = self._accrual.clock()
@@ -179,13 +181,13 @@ class Follower:
         call = ShardCall(self._accrual.keys, shard, now)
         expected = cursor if after < parse_id(batch.last) else AT_THE_END
         message = (*call.effects(folded), self.stream, expected, batch.last, call.parked(folded))
-        return Call(call.keys, message)
+        return ActivityCall(call.keys, message)
 
 
 class Accrual:
     """Keeps the counters of users' days. Any number of them share the work."""
 
-    def __init__(self, valkey: Valkey, campuses: Campuses, clock: Clock) -> None:
+    def __init__(self, valkey: Valkey, campuses: UserCampuses, clock: Clock) -> None:
         self.valkey = valkey
         self.campuses = campuses
         self.clock = clock
@@ -202,7 +204,7 @@ class Accrual:
         return applied
 
     async def _finish(self, stream: str) -> int:
-        follower, applied = Follower(self, stream), 0
+        follower, applied = StreamConsumer(self, stream), 0
         while entries := await follower.step():
             applied += entries
         return applied
@@ -252,10 +254,10 @@ class Accrual:
             await asyncio.sleep(ATTEND_SECONDS)
 
     async def _follow(self, apart: Valkey, stream: str) -> None:
-        follower = Follower(self, stream)
+        follower = StreamConsumer(self, stream)
         while True:
             if stream not in self.share:
-                follower = Follower(self, stream)
+                follower = StreamConsumer(self, stream)
                 await asyncio.sleep(RETRY_SECONDS)
                 continue
             try:
@@ -263,7 +265,7 @@ class Accrual:
                     await streams.wait_for_entry(apart, stream, follower.floor, BLOCK_SECONDS)
             except Exception as error:  # whatever goes wrong in one stream harms no other
                 log.warning("a stream is not applied", stream=stream, exc_info=error)
-                follower = Follower(self, stream)
+                follower = StreamConsumer(self, stream)
                 await asyncio.sleep(RETRY_SECONDS)
 
     async def _release_forever(self) -> None:
@@ -298,7 +300,7 @@ class Accrual:
         call = ShardCall(self.keys, shard_of(user), now)
         call.key(waits)
         await activity.release(
-            self.valkey, Call(call.keys, (*call.effects(folded), user, texts[0], len(texts)))
+            self.valkey, ActivityCall(call.keys, (*call.effects(folded), user, texts[0], len(texts)))
         )
         return True
 

@@ -24,7 +24,7 @@ class Mark(NamedTuple):
     number: int
 
 
-class Held(NamedTuple):
+class UserDay(NamedTuple):
     """What a day holds, and the campus that it is pinned to; `` when the day has expired."""
 
     campus: str
@@ -46,11 +46,11 @@ class Marks:
         named = [(f"{mark.ymd}:{mark.user}", mark.number) for mark in marks]
         return await activity.unmark(self._valkey, self._keys.changed(shard), named) if named else 0
 
-    async def held(self, days: Sequence[tuple[int, str]]) -> list[Held]:
+    async def held(self, days: Sequence[tuple[int, str]]) -> list[UserDay]:
         """What each day (ymd, user) holds."""
         keys = [self._keys.counters(ymd, user) for ymd, user in days]
         found = await self._valkey.run_all(map(hashes.get_texts, keys))
-        return [Held(fields.get(CAMPUS, ""), Counters.of_hash(fields)) for fields in found]
+        return [UserDay(fields.get(CAMPUS, ""), Counters.of_hash(fields)) for fields in found]
 
     async def peers(self, days: Sequence[tuple[int, str]]) -> list[int]:
         """How many others wrote to the user on a day, or accepted its invitations: each counts once."""

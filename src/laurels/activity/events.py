@@ -61,18 +61,18 @@ class Effect(NamedTuple):
     """Who wrote, or accepted."""
 
 
-class Event(NamedTuple):
+class ActivityEvent(NamedTuple):
     at: int
     """Milliseconds since 1970."""
     effects: tuple[Effect, ...]
 
 
-def read_event(stream: str, added: int, fields: Mapping[bytes, bytes], now: int) -> Event:
+def read_event(stream: str, added: int, fields: Mapping[bytes, bytes], now: int) -> ActivityEvent:
     """What the entry says; raises `BadEvent`. `added`, from its id, and `now`: milliseconds since 1970."""
     at = _moment(fields, added)
     if at > now + AHEAD_MILLISECONDS:
         raise BadEvent("at: lies in the future")
-    return Event(at, _READERS[stream](fields))
+    return ActivityEvent(at, _READERS[stream](fields))
 
 
 def _moment(fields: Mapping[bytes, bytes], added: int) -> int:

@@ -18,7 +18,7 @@ from laurels.activity.dirty_days import Marks
 from laurels.activity.policy import policy_on
 from laurels.activity.rankings import PERIODS, is_sound
 from laurels.activity.scoring import SCOPES, Scores, score
-from laurels.activity.store.days import COUNTERS, BadgeRow, CampusDays, Counted, DayKey, Ranked
+from laurels.activity.store.days import COUNTERS, BadgeRow, CampusDays, DayCounts, DayKey, DayRow
 from laurels.activity.store.totals import Totals, Worked
 from laurels.activity.streaks import days_from
 from laurels.activity.valkey_keys import SHARDS, ActivityKeys
@@ -29,7 +29,7 @@ from laurels.valkey import hashes, sets
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 
-    from laurels.activity.policy import Policy
+    from laurels.activity.policy import CampusPolicy
     from laurels.activity.rankings import Rankings
     from laurels.activity.store.days import Finalizing, StreakRow, Streaks
     from laurels.activity.store.people import Campus, CampusStore
@@ -110,11 +110,11 @@ class Finalizer:
         }
         return sorted(due | {key for key in await self.days.unanswered() if key.campus_id in campuses})
 
-    async def _live(self, key: DayKey) -> dict[str, Counted]:
+    async def _live(self, key: DayKey) -> dict[str, DayCounts]:
         """What Valkey holds of the day, a few hundred users a call."""
         keys = ActivityKeys(cluster=self.valkey.is_cluster)
         marks = Marks(self.valkey, keys)
-        found: dict[str, Counted] = {}
+        found: dict[str, DayCounts] = {}
         for shard in range(SHARDS):
             users = await self._users(keys.campus_users(shard, key.ymd, key.campus_id))
             for first in range(0, len(users), USERS_A_CALL):
@@ -127,7 +127,7 @@ class Finalizer:
                 }
                 peers = await _peers(marks, key.ymd, present)
                 found |= {
-                    user: Counted(tuple(getattr(counters, name) for name in COUNTERS), peers[user])
+                    user: DayCounts(tuple(getattr(counters, name) for name in COUNTERS), peers[user])
                     for user, counters in present.items()
                 }
         return found
@@ -183,8 +183,8 @@ async def _peers(marks: Marks, ymd: int, present: dict[str, Counters]) -> dict[s
 
 
 async def _ranked(
-    day_rows: Finalizing, ymd: int, counted: dict[str, Counted], policy: Policy
-) -> list[Ranked]:
+    day_rows: Finalizing, ymd: int, counted: dict[str, DayCounts], policy: CampusPolicy
+) -> list[DayRow]:
     users = sorted(counted)
     before = days_from(ymd, -1)
     known = await day_rows.streaks(users, before)
@@ -194,7 +194,7 @@ async def _ranked(
         for user, each in counted.items()
     }
     ranks = badges.ranked({user: each.overall for user, each in scores.items()})
-    return [Ranked(user, counted[user], streaks[user], scores[user], ranks[user]) for user in users]
+    return [DayRow(user, counted[user], streaks[user], scores[user], ranks[user]) for user in users]
 
 
 def _streak(known: Streaks, before: int) -> int:
@@ -207,7 +207,7 @@ def _streak(known: Streaks, before: int) -> int:
 
 
 async def _earned(
-    day_rows: Finalizing, key: DayKey, rows: Sequence[Ranked], policy: Policy
+    day_rows: Finalizing, key: DayKey, rows: Sequence[DayRow], policy: CampusPolicy
 ) -> list[BadgeRow]:
     ymd, campus = key
     week = [days_from(ymd, -ago) for ago in range(policy.BADGE_PEER_DAYS)]

@@ -18,7 +18,7 @@ from laurels.valkey.names import EVENTS
 from laurels.valkey.streams import append_numbered, last_number
 
 if TYPE_CHECKING:
-    from laurels.activity.store.outbox import OutboxStore, Told
+    from laurels.activity.store.outbox import OutboxEvent, OutboxStore
     from laurels.clock import Clock
     from laurels.valkey.client import Valkey, Value
 
@@ -58,7 +58,7 @@ class Relay:
         return await self.store.forget(datetime_of(self.clock()) - KEPT)
 
 
-def _fields(told: Told) -> dict[str, Value]:
+def _fields(told: OutboxEvent) -> dict[str, Value]:
     """Text as it is; what is more than a number as JSON."""
     fields: dict[str, Value] = {"event": told.event}
     for name, value in told.payload.items():

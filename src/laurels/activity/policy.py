@@ -14,7 +14,7 @@ from typing import Final
 
 
 @dataclass(frozen=True)
-class Policy:
+class CampusPolicy:
     """The constants by their documented names; caps are per day."""
 
     version: int
@@ -81,7 +81,7 @@ class Weights:
     uniq_invite_from: int
 
     @classmethod
-    def of(cls, policy: Policy) -> Weights:
+    def of(cls, policy: CampusPolicy) -> Weights:
         given = [
             Fraction(str(weight))
             for weight in (
@@ -101,10 +101,10 @@ class Weights:
         return cls(units, *(int(weight * units) for weight in given))
 
 
-POLICIES: Final = ((0, Policy(version=1)),)
+POLICIES: Final = ((0, CampusPolicy(version=1)),)
 """From which date on (ymd) each is in force; oldest first."""
 
 
-def policy_on(ymd: int) -> Policy:
+def policy_on(ymd: int) -> CampusPolicy:
     """The policy that the day of this date is scored under, for ever."""
     return next(policy for since, policy in reversed(POLICIES) if since <= ymd)

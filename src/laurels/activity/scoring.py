@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from laurels.activity.counters import Counters
-    from laurels.activity.policy import Policy
+    from laurels.activity.policy import CampusPolicy
 
 Scope = Literal["social", "popularity", "engagement", "overall"]
 SCOPES: Final[tuple[Scope, ...]] = ("social", "popularity", "engagement", "overall")
@@ -27,7 +27,7 @@ class Scores(NamedTuple):
     overall: float
 
 
-def score(counters: Counters, streak: int, policy: Policy) -> Scores:
+def score(counters: Counters, streak: int, policy: CampusPolicy) -> Scores:
     """The scores of a day that is the so-manieth in a row."""
     weights = policy.weights
     social = (

@@ -71,7 +71,7 @@ class SimulatedEvent(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Plan:
+class SimulationPlan:
     campuses: int = 3
     users: int = 300
     """On all campuses together."""
@@ -90,7 +90,7 @@ class Plan:
 class World:
     """Campuses and their people."""
 
-    def __init__(self, plan: Plan, chance: Random) -> None:
+    def __init__(self, plan: SimulationPlan, chance: Random) -> None:
         self.campuses = [SimulatedCampus(_uuid(chance), *PLACES[i]) for i in range(plan.campuses)]
         self.rooms = [[_uuid(chance) for _ in range(8)] for _ in self.campuses]
         self.residents = [range(i, plan.users, plan.campuses) for i in range(plan.campuses)]
@@ -101,7 +101,7 @@ class World:
             for residents in self.residents
         ]
 
-    def _person(self, number: int, plan: Plan, chance: Random) -> Person:
+    def _person(self, number: int, plan: SimulationPlan, chance: Random) -> Person:
         campus = number % plan.campuses
         near, anywhere = self.residents[campus], range(plan.users)
         friends = {chance.choice(anywhere if chance.random() < 0.05 else near) for _ in range(FRIENDS)} - {
@@ -125,12 +125,12 @@ class World:
         return other
 
 
-def expected_events(plan: Plan) -> int:
+def expected_events(plan: SimulationPlan) -> int:
     """About how many there will be."""
     return plan.events or plan.users * plan.days * EVENTS_A_DAY
 
 
-def simulate(world: World, plan: Plan, until: Moment, chance: Random) -> Iterator[SimulatedEvent]:
+def simulate(world: World, plan: SimulationPlan, until: Moment, chance: Random) -> Iterator[SimulatedEvent]:
     """What these people do up to that moment, in order."""
     begins = [_first_day(campus.timezone, plan.days, until) for campus in world.campuses]
     hours = range(min(begins) // HOUR, until // HOUR + 1)

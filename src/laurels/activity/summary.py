@@ -12,7 +12,7 @@ from uuid import UUID
 from laurels.activity.days import Day, day_at, day_of
 from laurels.activity.rankings import DAYS, PERIODS, board_of, is_sound, slot_of
 from laurels.activity.scoring import SCOPES
-from laurels.activity.store.reads import Placed
+from laurels.activity.store.reads import RankedUser
 from laurels.activity.streaks import Streak, date_of, days_from
 from laurels.errors import InvalidInput, NotFound
 from laurels.moments import datetime_of
@@ -35,7 +35,7 @@ MOST_DAYS = 400
 
 
 @dataclass(frozen=True)
-class Asked:
+class TableQuery:
     """Which table."""
 
     scope: Scope
@@ -57,8 +57,8 @@ class Delta(NamedTuple):
     score: float | None
 
 
-class Row(NamedTuple):
-    placed: Placed
+class RankingRow(NamedTuple):
+    placed: RankedUser
     user: User | None
     delta: Delta | None
 
@@ -69,8 +69,8 @@ class Table:
     ymd: int
     total: int
     next_reset_at: datetime
-    rows: list[Row]
-    user: Row | None = None
+    rows: list[RankingRow]
+    user: RankingRow | None = None
     """Of the user that was asked about."""
 
 
@@ -79,7 +79,7 @@ class Summary:
     user: User
     campus: Campus
     ymd: int
-    places: dict[Scope, Placed | None]
+    places: dict[Scope, RankedUser | None]
     streak: Streak
     badges: list[EarnedBadge]
 
@@ -96,7 +96,7 @@ class CampusReader:
         now, campuses = self._clock(), await self._store.campuses()
         return [(campus, day_at(campus.timezone, now).ymd) for campus in campuses if is_sound(campus)]
 
-    async def table(self, asked: Asked) -> Table:
+    async def table(self, asked: TableQuery) -> Table:
         campus = await self._store.campus(asked.campus_id)
         if campus is None or not is_sound(campus):
             raise NotFound(f"there is no campus {asked.campus_id}, or its zone is unknown")
@@ -109,7 +109,7 @@ class CampusReader:
         deltas: dict[str, Delta] = {}
         if asked.deltas and told:
             deltas = await self._deltas(asked, campus, day, told)
-        rows = [Row(each, users.get(each.user_id), deltas.get(each.user_id)) for each in told]
+        rows = [RankingRow(each, users.get(each.user_id), deltas.get(each.user_id)) for each in told]
         user = rows.pop() if apart else None
         return Table(campus, day.ymd, total, datetime_of(today.ends), rows, user)
 
@@ -120,9 +120,9 @@ class CampusReader:
         if user is None or campus is None or not is_sound(campus):
             raise NotFound(f"the user {user_id} belongs to no campus")
         today = day_at(campus.timezone, self._clock())
-        places: dict[Scope, Placed | None] = {}
+        places: dict[Scope, RankedUser | None] = {}
         for scope in SCOPES:
-            asked = Asked(scope, "daily", campus.id)
+            asked = TableQuery(scope, "daily", campus.id)
             places[scope] = (await self._places(asked, today, [user_id])).get(user_id)
         badges = await self._reads.badges(user_id)
         return Summary(user, campus, today.ymd, places, await self.streak(user_id), badges)
@@ -140,7 +140,7 @@ class CampusReader:
             raise InvalidInput.at("to", f"must be `from` or later, by less than {MOST_DAYS} days")
         return await self._reads.active_days(user_id, first, last)
 
-    async def _placed(self, asked: Asked, day: Day, today: Day) -> tuple[int, list[Placed]]:
+    async def _placed(self, asked: TableQuery, day: Day, today: Day) -> tuple[int, list[RankedUser]]:
         query = PageQuery(PERIODS[asked.period], slot_of(day.ymd), limit=asked.limit, rank=asked.offset + 1)
         try:
             page = await self._reader.page(board_of(asked.scope, asked.campus_id), query)
@@ -148,27 +148,29 @@ class CampusReader:
             page = None
         if page and (page.total or day == today):
             users = (each for each in page.entries if _is_user(each.member))
-            return page.total, [Placed(each.rank, each.member, float(each.score)) for each in users]
+            return page.total, [RankedUser(each.rank, each.member, float(each.score)) for each in users]
         return await self._reads.table(
             asked.scope, asked.campus_id, _days(asked.period, day.ymd), asked.limit, asked.offset
         )
 
-    async def _places(self, asked: Asked, day: Day, users: Sequence[str]) -> dict[str, Placed]:
+    async def _places(self, asked: TableQuery, day: Day, users: Sequence[str]) -> dict[str, RankedUser]:
         query = WindowQuery(PERIODS[asked.period], slot_of(day.ymd))
-        board, found = board_of(asked.scope, asked.campus_id), dict[str, Placed]()
+        board, found = board_of(asked.scope, asked.campus_id), dict[str, RankedUser]()
         for first in range(0, len(users), AMONG_LIMIT):
             some = users[first : first + AMONG_LIMIT]
             try:
                 among = (await self._reader.among(board, query, some)).entries
             except NotFound:
                 among = []
-            found |= {each.member: Placed(each.board_rank, each.member, float(each.score)) for each in among}
+            found |= {
+                each.member: RankedUser(each.board_rank, each.member, float(each.score)) for each in among
+            }
         if found:
             return found
         return await self._reads.places(asked.scope, asked.campus_id, _days(asked.period, day.ymd), users)
 
     async def _deltas(
-        self, asked: Asked, campus: Campus, day: Day, placed: Sequence[Placed]
+        self, asked: TableQuery, campus: Campus, day: Day, placed: Sequence[RankedUser]
     ) -> dict[str, Delta]:
         before = day_at(campus.timezone, day.begins - 1)
         then = await self._places(asked, before, [each.user_id for each in placed])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from laurels.activity.campuses import Campuses
+from laurels.activity.campuses import UserCampuses
 from laurels.activity.consume import Accrual
 from laurels.activity.dirty_days import Marks
 from laurels.activity.finalize import Finalizer
@@ -42,7 +42,7 @@ class Activity:
     ) -> None:
         self.keys = ActivityKeys(cluster=valkey.is_cluster)
         self.store = CampusStore(postgres)
-        self.campuses = Campuses(valkey, self.store, self.keys)
+        self.campuses = UserCampuses(valkey, self.store, self.keys)
         self.accrual = Accrual(valkey, self.campuses, clock)
         self.marks = Marks(valkey, self.keys)
         self.totals = Totals(postgres)

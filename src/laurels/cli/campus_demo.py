@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Final
 from laurels import demo
 from laurels.access.store.secrets import NewSecret
 from laurels.activity.rankings import PROJECT
-from laurels.activity.simulator import Plan, World
+from laurels.activity.simulator import SimulationPlan, World
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from laurels.engine import Laurels
 
-PLAN: Final = Plan(campuses=3, users=180, days=3, events=6_000)
+PLAN: Final = SimulationPlan(campuses=3, users=180, days=3, events=6_000)
 SEED: Final = 7
 LABEL: Final = "demo"
 PERSON: Final = 9

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from laurels import demo as demo_project
-from laurels.activity.simulator import PLACES, Plan
+from laurels.activity.simulator import PLACES, SimulationPlan
 from laurels.cli.options import DataDir, Json
 from laurels.cli.output import table
 from laurels.cli.session import Session
@@ -51,7 +51,7 @@ def demo(  # noqa: PLR0913  # a parameter is an option
     if what is What.ARCADE:
         _fill_arcade(session, reset=reset)
     else:
-        _play_campuses(session, Plan(campuses, users, days, events), seed)
+        _play_campuses(session, SimulationPlan(campuses, users, days, events), seed)
 
 
 def _fill_arcade(session: Session, *, reset: bool) -> None:
@@ -64,7 +64,7 @@ def _fill_arcade(session: Session, *, reset: bool) -> None:
     session.show({"board": demo_project.BOARD, "submitted": submitted}, f"{demo_project.BOARD} {said}")
 
 
-def _play_campuses(session: Session, plan: Plan, seed: int) -> None:
+def _play_campuses(session: Session, plan: SimulationPlan, seed: int) -> None:
     async def play(laurels: "Laurels") -> "tuple[World, int]":
         with session.output.counting("Playing") as progress:
             return await demo_project.play_campuses(laurels, plan, seed, progress)

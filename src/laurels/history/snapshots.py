@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from laurels.moments import Moment
     from laurels.scores.rolling import Rolling
     from laurels.valkey.client import Valkey
-    from laurels.valkey.messages import Listed
+    from laurels.valkey.messages import EntryReply
 
 # Up to here the best are read by one call, and so at one moment; more are picked from the whole window.
 TOP_IN_ONE_CALL: Final = 1000
@@ -187,11 +187,11 @@ def order_of(board: Board) -> Order:
     return Order(board.ordering.descending, board.ordering.ties)
 
 
-async def _rows(board: Board, listed: AsyncIterator[list[Listed]]) -> AsyncIterator[Sequence[Row]]:
+async def _rows(board: Board, listed: AsyncIterator[list[EntryReply]]) -> AsyncIterator[Sequence[Row]]:
     parse = board.ordering.parse_place
     async for some in listed:
         yield [Row(each.member, *parse(each.place), each.metadata.decode()) for each in some]
 
 
-async def _once(listed: list[Listed]) -> AsyncIterator[list[Listed]]:
+async def _once(listed: list[EntryReply]) -> AsyncIterator[list[EntryReply]]:
     yield listed

@@ -27,7 +27,7 @@ from laurels.scores.submission import MADE_ID
 from laurels.scores.submit import cuts_a_call
 from laurels.valkey import functions
 from laurels.valkey.functions import DefinitionChanged, MetadataKept
-from laurels.valkey.messages import MatchHeader, Stale
+from laurels.valkey.messages import MatchHeader, StaleStates
 
 if TYPE_CHECKING:
     from laurels.boards.board import Board
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from laurels.scores.rolling import Rolling
     from laurels.scores.submission import Checked
     from laurels.valkey.client import Valkey, Value
-    from laurels.valkey.messages import Durability, Ranks
+    from laurels.valkey.messages import Durability, PlayerRanks
 
 # A call is computed anew whenever another process was first: then that one's matches went through.
 ATTEMPTS: Final = 1000
@@ -150,7 +150,7 @@ class Matches:
                 for played, answer in zip(call.matches, call.answers, strict=True):
                     _answer(answer, OutcomeUnknown.after(error, retry_with=played.id))
                 return
-            if not isinstance(reply, Stale):
+            if not isinstance(reply, StaleStates):
                 self._remember(ref, sheet)
                 self._rolling.prepare(call.board, call.now)
                 _tell(call, sheet, reply)
@@ -190,7 +190,7 @@ class Matches:
 
     async def _attempt(
         self, call: _Call, known: Known, durability: Durability
-    ) -> tuple[Sheet, list[Ranks] | Stale]:
+    ) -> tuple[Sheet, list[PlayerRanks] | StaleStates]:
         board = call.board
         rating = board.definition.rating
         if rating is None:  # or no match would have been accepted
@@ -219,7 +219,7 @@ class Matches:
             repeated=list(map(int, known.repeated)),
         )
         reply = await functions.match(self._valkey, keys, asked, rest)
-        if is_durable and not isinstance(reply, Stale):
+        if is_durable and not isinstance(reply, StaleStates):
             await self._courier.confirm([parcel], durability)
         return sheet, reply
 
@@ -234,7 +234,7 @@ def _made_by(given: str) -> str:
     return made[1] if made else ""
 
 
-def _tell(call: _Call, sheet: Sheet, ranks: list[Ranks]) -> None:
+def _tell(call: _Call, sheet: Sheet, ranks: list[PlayerRanks]) -> None:
     told = iter(ranks)
     for played, answer, outcomes, is_repeated in zip(
         call.matches, call.answers, sheet.outcomes, sheet.known.repeated, strict=True
@@ -246,7 +246,7 @@ def _tell(call: _Call, sheet: Sheet, ranks: list[Ranks]) -> None:
         _answer(answer, Matched(played.id, not is_repeated, players))
 
 
-def _rated_player(sheet: Sheet, part: Checked, outcome: Outcome, ranks: Ranks) -> RatedPlayer:
+def _rated_player(sheet: Sheet, part: Checked, outcome: Outcome, ranks: PlayerRanks) -> RatedPlayer:
     after = outcome.after
     return RatedPlayer(
         member=part.given.member,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from laurels.errors import InFlight, KeyReused, LaurelsError, Unavailable
 from laurels.logs import get_logger
 from laurels.valkey import functions
-from laurels.valkey.messages import Settlement, Wanted
+from laurels.valkey.messages import ClaimRequest, Settlement
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
@@ -73,7 +73,7 @@ class Once:
         board = await self._catalog.board(ref)
         once = board.keys.generations(0, "once")
         owner = secrets.token_urlsafe(12)
-        wanted = Wanted(key, fingerprint, owner, CLAIM_SECONDS)
+        wanted = ClaimRequest(key, fingerprint, owner, CLAIM_SECONDS)
         found = await functions.claim(self._valkey, (board.keys.of_board(0, "board"), *once), wanted)
         claim = Claim(key, fingerprint)
         match found.outcome:

@@ -15,13 +15,13 @@ from laurels.boards.ordering import Position
 from laurels.valkey import functions
 from laurels.valkey.messages import (
     By,
-    Counted,
-    Listed,
+    CountReply,
+    EntryReply,
     PageHeader,
     PageReply,
     ReadHeader,
     ScanHeader,
-    Stood,
+    StandingReply,
 )
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class ShardedWindow:
 
     async def standing(
         self, members: Sequence[bytes], *, brief: bool = False
-    ) -> tuple[int, list[Stood | None]]:
+    ) -> tuple[int, list[StandingReply | None]]:
         """How many entries there are, and where each of these members stands.
 
         `brief`: place and rank alone, for many members at once.
@@ -76,7 +76,7 @@ class ShardedWindow:
         answers = await asyncio.gather(
             *(self._standing(keys, header, own) for keys, own in zip(self._keys, by_shard, strict=True))
         )
-        found: dict[bytes, Stood] = {}
+        found: dict[bytes, StandingReply] = {}
         for own, (_, stood) in zip(by_shard, answers, strict=True):
             found.update((member, each) for member, each in zip(own, stood, strict=True) if each)
         counted = await self.count([Position(stood.place, member) for member, stood in found.items()])
@@ -84,11 +84,11 @@ class ShardedWindow:
             found[member] = found[member]._replace(better=better, before=before)
         return counted[0], [found.get(member) for member in members]
 
-    async def count(self, positions: Sequence[Position]) -> tuple[int, list[Counted]]:
+    async def count(self, positions: Sequence[Position]) -> tuple[int, list[CountReply]]:
         """How many entries there are, and where entries at these positions would stand."""
         answers = await self._counts(positions)
         counts = zip(*(counted for _, counted in answers), strict=True)
-        sums = [Counted(*(sum(each) for each in zip(*of_shards, strict=True))) for of_shards in counts]
+        sums = [CountReply(*(sum(each) for each in zip(*of_shards, strict=True))) for of_shards in counts]
         return sum(total for total, _ in answers), sums
 
     async def better_elsewhere(self, positions: Sequence[Position]) -> list[int]:
@@ -151,7 +151,7 @@ class ShardedWindow:
         no_better = max(1, -(-numerator * total // denominator))
         return await self.from_start(max(0, total - no_better), 1)
 
-    async def scan(self) -> AsyncIterator[list[Listed]]:
+    async def scan(self) -> AsyncIterator[list[EntryReply]]:
         """Every entry that is there from beginning to end, in no order, a few hundred at a time.
 
         Entries may change meanwhile: none is missed for that, but one may be found twice.
@@ -193,7 +193,7 @@ class ShardedWindow:
         )
         ordering = self._board.ordering
 
-        def order(listed: Listed) -> tuple[Score, int, bytes]:
+        def order(listed: EntryReply) -> tuple[Score, int, bytes]:
             return ordering.sort_key(*ordering.parse_place(listed.place), listed.member)
 
         merged = heapq.merge(*(reply.entries for reply in replies), key=order, reverse=ordering.reverse)
@@ -233,16 +233,16 @@ class ShardedWindow:
 
     async def _standing(
         self, keys: Sequence[str], header: ReadHeader, members: Sequence[bytes]
-    ) -> tuple[int, list[Stood | None]]:
+    ) -> tuple[int, list[StandingReply | None]]:
         answers = await asyncio.gather(
             *(functions.standing(self._valkey, keys, header, part) for part in _parts(members))
         )
         return answers[-1][0], [stood for _, part in answers for stood in part]
 
-    async def _counts(self, positions: Sequence[Position]) -> list[tuple[int, list[Counted]]]:
+    async def _counts(self, positions: Sequence[Position]) -> list[tuple[int, list[CountReply]]]:
         places = [(position.place, position.member) for position in positions]
 
-        async def of_shard(keys: Sequence[str]) -> tuple[int, list[Counted]]:
+        async def of_shard(keys: Sequence[str]) -> tuple[int, list[CountReply]]:
             answers = await asyncio.gather(
                 *(functions.count(self._valkey, keys, self._header, part) for part in _parts(places))
             )

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _encode = msgspec.msgpack.Encoder().encode
 
 
-class Call(NamedTuple):
+class ActivityCall(NamedTuple):
     """One call for one shard of users."""
 
     keys: Sequence[str]
@@ -23,39 +23,39 @@ class Call(NamedTuple):
     """As `activity.lua` describes it."""
 
 
-class Accrued(NamedTuple):
+class AccrualReply(NamedTuple):
     """What became of a call: applied, or where the cursor stands instead; `` for none."""
 
     cursor: str | None = None
     changed: int = 0
 
 
-class Joined(NamedTuple):
+class JoinedGroup(NamedTuple):
     cursor: str
     """The last entry that was applied."""
     entries: int
     """How many were."""
 
 
-class Backlog(NamedTuple):
+class GroupBacklog(NamedTuple):
     applied: int
     waiting: int
     oldest: str
     """The id of the oldest entry that waits; `` for none."""
 
 
-async def accrue(valkey: Valkey, calls: Sequence[Call]) -> list[Accrued]:
+async def accrue(valkey: Valkey, calls: Sequence[ActivityCall]) -> list[AccrualReply]:
     """Each call by itself; all of them at once, as durably as the deployment writes. One that is sent again
     changes nothing.
     """
     answers = await _call_all(valkey, "laurels_accrue", calls)
     return [
-        Accrued(cursor=answer.decode()) if status == b"cursor" else Accrued(changed=int(answer))
+        AccrualReply(cursor=answer.decode()) if status == b"cursor" else AccrualReply(changed=int(answer))
         for status, answer in answers
     ]
 
 
-async def release(valkey: Valkey, call: Call) -> bool:
+async def release(valkey: Valkey, call: ActivityCall) -> bool:
     """Whether it was applied: not when what waited had been released before."""
     answer = await valkey.write("laurels_release", call.keys, (_encode(call.message),), valkey.durability)
     return answer[0] == b"ok"
@@ -75,10 +75,10 @@ async def discard(
     return int(await valkey.write("laurels_discard", keys, (stream, most, *flat)))
 
 
-async def join(valkey: Valkey, stream: str, group: str) -> Joined | None:
+async def join(valkey: Valkey, stream: str, group: str) -> JoinedGroup | None:
     """None when there is no such stream."""
     answer = await valkey.write("laurels_join", (stream,), (group,))
-    return Joined(answer[0].decode(), int(answer[1])) if answer else None
+    return JoinedGroup(answer[0].decode(), int(answer[1])) if answer else None
 
 
 async def advance(valkey: Valkey, stream: str, group: str, moved: tuple[str, str, int]) -> bool:
@@ -86,9 +86,9 @@ async def advance(valkey: Valkey, stream: str, group: str, moved: tuple[str, str
     return bool(await valkey.write("laurels_advance", (stream,), (group, *moved)))
 
 
-async def backlog(valkey: Valkey, stream: str, group: str) -> Backlog:
+async def backlog(valkey: Valkey, stream: str, group: str) -> GroupBacklog:
     applied, waiting, oldest = await valkey.read("laurels_backlog", (stream,), (group,))
-    return Backlog(int(applied), int(waiting), oldest.decode())
+    return GroupBacklog(int(applied), int(waiting), oldest.decode())
 
 
 async def attend(valkey: Valkey, workers: str, worker: str, milliseconds: int) -> list[str]:
@@ -97,7 +97,7 @@ async def attend(valkey: Valkey, workers: str, worker: str, milliseconds: int) -
     return sorted(name.decode() for name in answer)
 
 
-async def _call_all(valkey: Valkey, function: str, calls: Sequence[Call]) -> list[Reply]:
+async def _call_all(valkey: Valkey, function: str, calls: Sequence[ActivityCall]) -> list[Reply]:
     """Down one connection where one node has them all: whoever waits behind the last waits for all."""
     if valkey.is_cluster:
         return await asyncio.gather(*(_write(valkey, function, call) for call in calls))
@@ -108,5 +108,5 @@ async def _call_all(valkey: Valkey, function: str, calls: Sequence[Call]) -> lis
     return [*answers, await _write(valkey, function, last)]
 
 
-async def _write(valkey: Valkey, function: str, call: Call) -> Reply:
+async def _write(valkey: Valkey, function: str, call: ActivityCall) -> Reply:
     return await valkey.write(function, call.keys, (_encode(call.message),), valkey.durability)

@@ -22,7 +22,7 @@ from laurels.valkey.connections import (
     UNANSWERED,
     WAIT_SECONDS,
     WAITS,
-    Losses,
+    ConnectionLosses,
     Pool,
     converse,
     converse_in_one_history,
@@ -125,7 +125,7 @@ class Valkey:
             if self.is_cluster:
                 self._cluster = Cluster({"host": "localhost", **parse_url(address), **_OPTIONS}, connections)
             else:
-                self._pool: Pool = cast("Any", Pool).from_url(address, **_OPTIONS).watched(Losses())
+                self._pool: Pool = cast("Any", Pool).from_url(address, **_OPTIONS).watched(ConnectionLosses())
                 self._client = redis.Redis.from_pool(self._pool)
         except (ValueError, exceptions.RedisError) as error:
             raise StartupError(f"the Valkey URL cannot be used: {error}") from error

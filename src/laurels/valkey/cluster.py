@@ -15,7 +15,7 @@ import redis.asyncio as redis
 from redis import exceptions
 from redis.crc import key_slot
 
-from laurels.valkey.connections import UNANSWERED, Losses, Pool
+from laurels.valkey.connections import UNANSWERED, ConnectionLosses, Pool
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator, Mapping
@@ -69,7 +69,7 @@ class Cluster:
         """`options`: of a connection to the node that the URL names."""
         self._options = options
         self._connections = connections
-        self.losses = Losses()
+        self.losses = ConnectionLosses()
         self._nodes: dict[tuple[str, int], Node] = {}
         self._slots: dict[int, Node] = {}
         self._first = self.node(options["host"], options.get("port", 6379))

@@ -37,7 +37,7 @@ class NotSent(exceptions.ConnectionError):
 
 
 @dataclass(slots=True)
-class Losses:
+class ConnectionLosses:
     """How often a node went away, or another one took its place. What was written before, and not waited for,
     may be gone: whoever remembers that something is there looks again when the count has changed.
     """
@@ -48,10 +48,10 @@ class Losses:
 class Pool(redis.ConnectionPool):
     """Counts a loss whenever a connection has to be made again."""
 
-    losses: Losses
+    losses: ConnectionLosses
     _made: WeakSet[Any]
 
-    def watched(self, losses: Losses) -> Pool:
+    def watched(self, losses: ConnectionLosses) -> Pool:
         self.losses, self._made = losses, WeakSet()
         return self
 

@@ -8,25 +8,25 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from laurels.valkey.messages import (
-    Claimed,
-    Counted,
+    ClaimReply,
+    CountReply,
+    EntryReply,
     Fence,
     FoldHeader,
     IndexHeader,
-    Listed,
     MatchHeader,
     MetadataHeader,
     PageHeader,
     PageReply,
     PlaceHeader,
-    Ranks,
+    PlayerRanks,
     ReadHeader,
     Registration,
     RemoveHeader,
     Report,
     ScanHeader,
-    Stale,
-    Stood,
+    StaleStates,
+    StandingReply,
     SubmitHeader,
     SubmitReply,
 )
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from laurels.valkey.client import Reply, Valkey, Value
-    from laurels.valkey.messages import Durability, Guard, Settlement, Wanted
+    from laurels.valkey.messages import ClaimRequest, Durability, Guard, Settlement
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -92,9 +92,9 @@ async def match(
     header: MatchHeader,
     rest: Sequence[Value],
     durability: Durability = "fast",
-) -> list[Ranks] | Stale:
-    """Where it left each player; or `Stale`, and nothing was written. `rest`: as for `submit`, then member,
-    expected state and new state of each player.
+) -> list[PlayerRanks] | StaleStates:
+    """Where it left each player; or `StaleStates`, and nothing was written. `rest`: as for `submit`, then
+    member, expected state and new state of each player.
     """
     status, *answer = await _write(valkey, "laurels_match", keys, (_encode(header), *rest), durability)
     if status == b"version":
@@ -102,9 +102,9 @@ async def match(
     if status == b"metadata":
         raise MetadataKept
     if status == b"stale":
-        return Stale(*answer)
+        return StaleStates(*answer)
     (ranks,) = answer
-    return list(map(Ranks, ranks[::2], ranks[1::2]))
+    return list(map(PlayerRanks, ranks[::2], ranks[1::2]))
 
 
 async def adopt(valkey: Valkey, keys: Sequence[str], version: int) -> int:
@@ -272,8 +272,8 @@ async def index(valkey: Valkey, keys: Sequence[str], header: IndexHeader, rest: 
         raise CursorMoved
 
 
-async def claim(valkey: Valkey, keys: Sequence[str], wanted: Wanted) -> Claimed:
-    return Claimed(*await valkey.write("laurels_claim", keys, wanted))
+async def claim(valkey: Valkey, keys: Sequence[str], wanted: ClaimRequest) -> ClaimReply:
+    return ClaimReply(*await valkey.write("laurels_claim", keys, wanted))
 
 
 async def settle(valkey: Valkey, keys: Sequence[str], settlement: Settlement) -> bool:
@@ -290,19 +290,19 @@ async def _read(valkey: Valkey, function: str, keys: Sequence[str], args: Sequen
 
 async def standing(
     valkey: Valkey, keys: Sequence[str], header: ReadHeader, members: Sequence[bytes]
-) -> tuple[int, list[Stood | None]]:
+) -> tuple[int, list[StandingReply | None]]:
     """How many entries there are, and each member's standing."""
     total, *found = await _read(valkey, "laurels_standing", keys, (_encode(header), *members))
-    return total, [Stood(*each) if each else None for each in found]
+    return total, [StandingReply(*each) if each else None for each in found]
 
 
 async def count(
     valkey: Valkey, keys: Sequence[str], header: ReadHeader, places: Sequence[tuple[bytes, bytes]]
-) -> tuple[int, list[Counted]]:
+) -> tuple[int, list[CountReply]]:
     """How many entries there are, and where entries at these places would stand."""
     flat = [part for place in places for part in place]
     total, *found = await _read(valkey, "laurels_count", keys, (_encode(header), *flat))
-    return total, [Counted(*each) for each in found]
+    return total, [CountReply(*each) for each in found]
 
 
 async def page(
@@ -315,15 +315,15 @@ async def page(
     first, better, listed, metadata = answer
     members, places = listed[::2], listed[1::2]
     return PageReply(
-        total, first, better, list(map(Listed, members, places, metadata or [b""] * len(members)))
+        total, first, better, list(map(EntryReply, members, places, metadata or [b""] * len(members)))
     )
 
 
-async def scan(valkey: Valkey, keys: Sequence[str], header: ScanHeader) -> tuple[str, list[Listed]]:
+async def scan(valkey: Valkey, keys: Sequence[str], header: ScanHeader) -> tuple[str, list[EntryReply]]:
     """The next cursor, "0" at the end; and some entries, in no order."""
     _, cursor, listed, metadata = await _read(valkey, "laurels_scan", keys, (_encode(header),))
     members, places = listed[::2], listed[1::2]
-    return cursor.decode(), list(map(Listed, members, places, metadata or [b""] * len(members)))
+    return cursor.decode(), list(map(EntryReply, members, places, metadata or [b""] * len(members)))
 
 
 async def _write(

@@ -54,7 +54,7 @@ class MatchHeader(SubmitHeader, kw_only=True):
     repeated: list[int]
 
 
-class Ranks(NamedTuple):
+class PlayerRanks(NamedTuple):
     """Where a match left a player. From 0; -1 where it has no entry."""
 
     rank: int
@@ -62,7 +62,7 @@ class Ranks(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Stale:
+class StaleStates:
     """What a call was computed from is not so: what each player has, and which matches were seen before."""
 
     states: list[bytes]
@@ -168,7 +168,7 @@ class ReadHeader(msgspec.Struct):
     brief: int = 0
 
 
-class Stood(NamedTuple):
+class StandingReply(NamedTuple):
     """Where a member stands. Counts from 0; distinct_better is -1 unless the board is dense."""
 
     place: bytes
@@ -178,7 +178,7 @@ class Stood(NamedTuple):
     metadata: bytes
 
 
-class Counted(NamedTuple):
+class CountReply(NamedTuple):
     better: int
     before: int
 
@@ -204,7 +204,7 @@ class ScanHeader(msgspec.Struct):
     count: int
 
 
-class Listed(NamedTuple):
+class EntryReply(NamedTuple):
     member: bytes
     place: bytes
     metadata: bytes
@@ -217,10 +217,10 @@ class PageReply:
     """Index of the first entry, from 0 at the best."""
     better: int
     """How many entries are strictly better than the first."""
-    entries: list[Listed]
+    entries: list[EntryReply]
 
 
-class Wanted(NamedTuple):
+class ClaimRequest(NamedTuple):
     """A request that its client gave a key, and who would work on it for so many seconds."""
 
     key: str
@@ -229,7 +229,7 @@ class Wanted(NamedTuple):
     seconds: int
 
 
-class Claimed(NamedTuple):
+class ClaimReply(NamedTuple):
     """What became of the claim: mine, busy, other or done; and the answer, if there is one."""
 
     outcome: bytes

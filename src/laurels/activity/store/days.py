@@ -55,7 +55,7 @@ class DayKey(NamedTuple):
     campus_id: str
 
 
-class Counted(NamedTuple):
+class DayCounts(NamedTuple):
     """What a user's day was, or is to be, scored from."""
 
     counters: tuple[int, ...]
@@ -63,11 +63,11 @@ class Counted(NamedTuple):
     peers: int
 
 
-class Ranked(NamedTuple):
+class DayRow(NamedTuple):
     """A row of the day."""
 
     user_id: str
-    counted: Counted
+    counted: DayCounts
     streak: int
     scores: tuple[float, float, float, float]
     """Social, engagement, popularity, overall."""
@@ -200,14 +200,16 @@ class Finalizing:
         """What the day was asked for so far; to be known before its counters are."""
         return (await self._connection.execute(select(lb_days.c.asked).where(_is(self._key)))).scalar_one()
 
-    async def counted(self) -> dict[str, Counted]:
+    async def counted(self) -> dict[str, DayCounts]:
         """What the day was last finalized from."""
         columns = [lb_counters.c[name] for name in COUNTERS]
         found = select(lb_counters.c.user_id, lb_counters.c.peers, *columns).where(
             lb_counters.c.ymd == self._key.ymd, lb_counters.c.campus_id == self._key.campus_id
         )
         rows = (await self._connection.execute(found)).mappings()
-        return {row["user_id"]: Counted(tuple(row[name] for name in COUNTERS), row["peers"]) for row in rows}
+        return {
+            row["user_id"]: DayCounts(tuple(row[name] for name in COUNTERS), row["peers"]) for row in rows
+        }
 
     async def streaks(self, users: Sequence[str], before: int) -> dict[str, Streaks]:
         """`before`: the date of the day before, whichever campus the user was at."""
@@ -230,7 +232,7 @@ class Finalizing:
             for user in users
         }
 
-    async def replace(self, rows: Sequence[Ranked]) -> None:
+    async def replace(self, rows: Sequence[DayRow]) -> None:
         """The day's scores, ranks, counters and streaks are these, and no others."""
         await self._connection.execute(text(_STAGING))
         columns = ("user_id", *_COUNTED, *_SCORES)

@@ -25,7 +25,7 @@ FROM numbered n WHERE o.id = n.id
 """
 
 
-class Told(NamedTuple):
+class OutboxEvent(NamedTuple):
     number: int
     event: str
     payload: dict[str, Any]
@@ -41,7 +41,7 @@ class OutboxStore:
             await take_turn(connection, "campus:outbox")
             return (await connection.execute(text(_NUMBER))).rowcount
 
-    async def after(self, number: int, limit: int) -> list[Told]:
+    async def after(self, number: int, limit: int) -> list[OutboxEvent]:
         """What has a number behind this one, in order."""
         found = (
             select(lb_outbox.c.number, lb_outbox.c.event, lb_outbox.c.payload)
@@ -50,7 +50,7 @@ class OutboxStore:
             .limit(limit)
         )
         async with self._postgres.reading() as connection:
-            return [Told(*row) for row in await connection.execute(found)]
+            return [OutboxEvent(*row) for row in await connection.execute(found)]
 
     async def newest(self) -> int:
         """The highest number that was given; 0 for none."""

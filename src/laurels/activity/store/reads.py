@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from laurels.postgres.engine import Postgres
 
 
-class Placed(NamedTuple):
+class RankedUser(NamedTuple):
     rank: int
     user_id: str
     score: float
@@ -41,24 +41,24 @@ class CampusReads:
 
     async def table(
         self, scope: str, campus_id: str, days: Sequence[int], limit: int, offset: int
-    ) -> tuple[int, list[Placed]]:
+    ) -> tuple[int, list[RankedUser]]:
         """How many have an entry in the sum of these days, and a stretch of them, best first."""
         ranked = _ranked(scope, campus_id, days)
         rows = select(ranked).order_by(ranked.c.rank, ranked.c.user_id.desc()).limit(limit).offset(offset)
         async with self._postgres.reading() as connection:
             total = (await connection.execute(select(func.count()).select_from(ranked))).scalar_one()
             found = await connection.execute(rows)
-            return total, [Placed(row.rank, row.user_id, float(row.score)) for row in found]
+            return total, [RankedUser(row.rank, row.user_id, float(row.score)) for row in found]
 
     async def places(
         self, scope: str, campus_id: str, days: Sequence[int], users: Sequence[str]
-    ) -> dict[str, Placed]:
+    ) -> dict[str, RankedUser]:
         """Where these users stand in the sum of these days; those without an entry are left out."""
         ranked = _ranked(scope, campus_id, days)
         wanted = any_(cast(users, ARRAY(lb_daily.c.user_id.type)))
         async with self._postgres.reading() as connection:
             rows = await connection.execute(select(ranked).where(ranked.c.user_id == wanted))
-            return {row.user_id: Placed(row.rank, row.user_id, float(row.score)) for row in rows}
+            return {row.user_id: RankedUser(row.rank, row.user_id, float(row.score)) for row in rows}
 
     async def streak(self, user_id: str) -> StreakRow | None:
         columns = (streaks.c[name] for name in StreakRow._fields)

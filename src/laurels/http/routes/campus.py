@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from laurels.activity.rankings import PROJECT
 from laurels.activity.scoring import SCOPES
-from laurels.activity.summary import Asked, Row
+from laurels.activity.summary import RankingRow, TableQuery
 from laurels.errors import Forbidden, InvalidInput, NotFound
 from laurels.http.authentication import Call, identify
 from laurels.http.openapi import own_name, problem_answers, query_parameters
@@ -321,7 +321,7 @@ async def read_leaderboard(
         raise NotFound(f"there is no scope {scope[:40]!r}; there are: {', '.join(SCOPES)}")
     asked = parse_pairs(call.request.scope["query_string"], LeaderboardParameters)
     table = await call.laurels.activity.reader.table(
-        Asked(
+        TableQuery(
             known,
             asked.period,
             str(asked.campus_id),
@@ -345,7 +345,7 @@ async def read_leaderboard(
     )
 
 
-def _row(row: Row) -> LeaderboardRow:
+def _row(row: RankingRow) -> LeaderboardRow:
     told: dict[str, Any] = {
         "rank": row.placed.rank,
         "user_id": row.placed.user_id,

@@ -135,7 +135,7 @@ async def _note_jobs(laurels: "Laurels") -> None:
     with suppress(LaurelsError, TimeoutError):
         async with asyncio.timeout(CHECK_SECONDS):
             found = await laurels.jobs()
-        noted = metrics.Jobs()
+        noted = metrics.JobMetrics()
         for state in (job.state for job in found):
             noted.add(
                 state.name,
@@ -152,7 +152,7 @@ async def _note_streams(laurels: "Laurels") -> None:
     with suppress(LaurelsError, TimeoutError):
         async with asyncio.timeout(CHECK_SECONDS):
             accrual = laurels.activity.accrual
-            noted = metrics.Streams(await accrual.parked())
+            noted = metrics.StreamMetrics(await accrual.parked())
             for stream, lag in (await accrual.lags()).items():
                 noted.add(stream, processed=lag.applied, late=lag.late, lag_seconds=lag.seconds)
         metrics.note_streams(noted)
@@ -163,7 +163,7 @@ async def _note_campuses(laurels: "Laurels") -> None:
     with suppress(LaurelsError, TimeoutError):
         async with asyncio.timeout(CHECK_SECONDS):
             totals = await laurels.activity.totals.read()
-        noted = metrics.Campuses()
+        noted = metrics.CampusMetrics()
         for labels, count in totals[SNAPSHOTS].items():
             noted.snapshots.add_metric(labels, count)
         for labels, count in totals[BADGES].items():
