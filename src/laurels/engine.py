@@ -19,7 +19,7 @@ from laurels.boards.definition import BoardDefinition, parse_definition
 from laurels.boards.drops import Drops
 from laurels.boards.existing_keys import ExistingKeys
 from laurels.boards.keys import BoardRef
-from laurels.boards.losses import Losses
+from laurels.boards.losses import DropCounter
 from laurels.boards.retention import Retention
 from laurels.boards.store import BoardStore
 from laurels.clock import system_clock
@@ -185,7 +185,7 @@ class Laurels(Keeping, SettingMetadata):
             self._catalog,
             self.store,
             self.drops,
-            Losses(self._retention, kept.counts, self.clock),
+            DropCounter(self._retention, kept.counts, self.clock),
             ExistingKeys(self.valkey, self._catalog, self._retention, self.clock),
         )
         self._submitter = Submitter(self.valkey, self._catalog, self._rolling, self.feeds, self.clock)
@@ -408,7 +408,7 @@ class Laurels(Keeping, SettingMetadata):
 
     async def history(self, board: str, member: str, **asked: Unpack[Asked]) -> History:
         """A member's standings in windows that ended, newest first: live, from snapshots or the journal."""
-        return await self._trail.history(BoardRef.parse(board), member, member_history.Asked(**asked))
+        return await self._trail.history(BoardRef.parse(board), member, member_history.HistoryQuery(**asked))
 
     async def snapshots(self, board: str, **asked: Unpack[Asked]) -> SnapshotList:
         """The board's archived tables, newest first."""

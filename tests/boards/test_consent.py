@@ -12,7 +12,7 @@ from laurels.boards.define import Definer
 from laurels.boards.definition import parse_definition
 from laurels.boards.existing_keys import ExistingKeys
 from laurels.boards.keys import BoardRef
-from laurels.boards.losses import Losses
+from laurels.boards.losses import DropCounter
 from laurels.errors import Conflict, Drop, DropNotAllowed, InvalidInput, NotFound
 from laurels.history.store.snapshots import SnapshotStore
 from laurels.moments import moment_of
@@ -56,7 +56,7 @@ class Race:
 
 
 @dataclass(frozen=True)
-class RacingLosses(Losses):
+class RacingLosses(DropCounter):
     race: Race
 
     async def of_change(self, old: Board, board_id: int, new: Board) -> tuple[Drop, ...]:

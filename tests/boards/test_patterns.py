@@ -7,7 +7,7 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laurels.boards.patterns import ANYTHING, Characters, Pattern, Step
+from laurels.boards.patterns import ANYTHING, Characters, Pattern, PatternStep
 
 LETTERS = "a:"
 OTHER = "c"  # stands for every character that no step lists
@@ -15,9 +15,9 @@ MOST_STEPS = 3
 
 
 @st.composite
-def steps(draw: st.DrawFn) -> Step:
+def steps(draw: st.DrawFn) -> PatternStep:
     listed = draw(st.frozensets(st.sampled_from(LETTERS), min_size=1, max_size=2))
-    return Step(Characters(listed, draw(st.booleans())), draw(st.booleans()), draw(st.booleans()))
+    return PatternStep(Characters(listed, draw(st.booleans())), draw(st.booleans()), draw(st.booleans()))
 
 
 patterns = st.lists(st.one_of(st.sampled_from(LETTERS), steps()), max_size=MOST_STEPS).map(
@@ -60,7 +60,7 @@ def test_a_pattern_matches_what_it_can_be_read_as(pattern: Pattern, key: str):
 
 
 def test_a_repeated_step_meets_a_longer_text():
-    digits = Step(Characters(frozenset("0123456789-")), repeats=True)
+    digits = PatternStep(Characters(frozenset("0123456789-")), repeats=True)
     assert Pattern.of("arcade:", digits).meets(Pattern.of("arcade:2025-10-24"))
     assert not Pattern.of("arcade:", digits).meets(Pattern.of("arcade:2025-w43"))
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from laurels.clock import FixedClock
     from laurels.engine import Laurels
     from laurels.history.records import SnapshotInfo, SnapshotPage
-    from laurels.history.store.snapshots import Row
+    from laurels.history.store.snapshots import SnapshotRow
     from laurels.moments import Moment
     from laurels.valkey.messages import EntryReply
 
@@ -274,7 +274,7 @@ class TestASnapshotHolds:
 
         async def rows(
             compiled: Board, found: AsyncIterator[list[EntryReply]]
-        ) -> AsyncIterator[Sequence[Row]]:
+        ) -> AsyncIterator[Sequence[SnapshotRow]]:
             async for some in taken(compiled, found):
                 yield some
                 changing.set()
@@ -334,7 +334,7 @@ class TestTakingItAgain:
         await alone.archivist.take_due(None)
         clock.advance(timedelta(hours=1))
 
-        async def broken(*_: object) -> AsyncIterator[Sequence[Row]]:
+        async def broken(*_: object) -> AsyncIterator[Sequence[SnapshotRow]]:
             yield []
             raise NotImplementedError
 

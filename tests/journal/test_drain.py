@@ -29,17 +29,17 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator
 
     from laurels.clock import FixedClock
-    from laurels.journal.store.rows import Row, Stream
+    from laurels.journal.store.rows import JournalRow, Stream
 
     NewBoard = Callable[..., Awaitable[str]]
 
 
-async def rows_of(laurels: Laurels, board: str) -> list[Row]:
+async def rows_of(laurels: Laurels, board: str) -> list[JournalRow]:
     """All rows of a board, in the order in which they were applied."""
     project, name = board.split("/")
     stored = await laurels.store.get(project, name)
     assert stored is not None
-    rows: list[Row] = []
+    rows: list[JournalRow] = []
     after: tuple[StreamId, int, int] | None = None
     while some := await laurels.drain.store.rows(stored.id, after=after, limit=97):
         rows += some
@@ -55,7 +55,7 @@ async def in_stream(laurels: Laurels, key: str) -> list[tuple[bytes, dict[bytes,
     return stream_entries(await laurels.valkey.command("XRANGE", key, "-", "+"))
 
 
-def told(row: Row) -> tuple[str, bytes, float | None, str]:
+def told(row: JournalRow) -> tuple[str, bytes, float | None, str]:
     return row.kind, row.member, row.score, row.id
 
 
@@ -450,7 +450,7 @@ class TestSeveralAtOnce:
         assert {entry.member: entry.score for entry in page.entries} == folded(rows, aggregate)
 
 
-def folded(rows: list[Row], aggregate: str) -> dict[str, float]:
+def folded(rows: list[JournalRow], aggregate: str) -> dict[str, float]:
     """What the rows make of an empty window, one after the other."""
     entries: dict[str, Any] = {}
     for row in rows:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncConnection
 
     from laurels.embedded import Endpoints
-    from laurels.journal.store.rows import Cursor, Stream
+    from laurels.journal.store.rows import Stream, StreamCursor
 
 BOARD = "failovers/sums"
 ROWS = "SELECT journal.id FROM journal JOIN boards ON boards.id = board_id"
@@ -55,7 +55,7 @@ async def test_what_a_replaced_primary_had_alone_is_not_archived(endpoints: Endp
 
             async def lease_and_freeze(
                 connection: AsyncConnection, streams: Collection[Stream]
-            ) -> dict[Stream, Cursor]:
+            ) -> dict[Stream, StreamCursor]:
                 leased = await lease(connection, streams)
                 primary.process.send_signal(signal.SIGSTOP)
                 submitting.extend(asyncio.create_task(submit(laurels, each)) for each in IDS)

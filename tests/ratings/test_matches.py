@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from laurels.clock import FixedClock
     from laurels.engine import Laurels
-    from laurels.journal.store.rows import Row
+    from laurels.journal.store.rows import JournalRow
     from laurels.ratings.match import Matched
 
     NewBoard = Callable[..., Awaitable[str]]
@@ -42,7 +42,7 @@ async def states(laurels: Laurels, board: str) -> dict[str, State]:
     return {member.decode(): State.parse(text) for member, text in found.items()}
 
 
-async def journal(laurels: Laurels, board: str) -> list[Row]:
+async def journal(laurels: Laurels, board: str) -> list[JournalRow]:
     await laurels.archived(board)
     (stream,) = await laurels.drain.journals.of_board(BoardRef.parse(board))
     return await laurels.drain.store.rows(stream.board_id, limit=100_000)
@@ -242,7 +242,7 @@ class TestManyAtOnce:
         assert sum(state.games for state in (await states(laurels, board)).values()) == 180
 
 
-def _one_by_one(rows: list[Row]) -> dict[str, float]:
+def _one_by_one(rows: list[JournalRow]) -> dict[str, float]:
     """The formula alone, in the order of the journal."""
     ratings: dict[str, float] = {}
     for first, second in zip(rows[::2], rows[1::2], strict=True):

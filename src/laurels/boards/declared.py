@@ -25,7 +25,7 @@ PATTERNS: Final = {
 }
 
 
-class Declared(BaseModel):
+class Declaration(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_timedelta="iso8601")
 
     tagged: ClassVar[frozenset[str]] = frozenset()

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from laurels.boards.definition import Owner, StoredBoard, Window
     from laurels.boards.drops import Drops
     from laurels.boards.existing_keys import ExistingKeys, Found
-    from laurels.boards.losses import Losses
+    from laurels.boards.losses import DropCounter
     from laurels.boards.store import BoardStore, Retired, Terms
     from laurels.moments import Moment
 
@@ -50,7 +50,7 @@ class Definer:
         catalog: Catalog,
         store: BoardStore,
         drops: Drops,
-        losses: Losses,
+        losses: DropCounter,
         existing: ExistingKeys,
     ) -> None:
         self._catalog = catalog

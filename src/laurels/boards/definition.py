@@ -23,7 +23,7 @@ from pydantic import (
     model_validator,
 )
 
-from laurels.boards.declared import BOARD_PATTERN, NAME_PATTERN, Declared
+from laurels.boards.declared import BOARD_PATTERN, NAME_PATTERN, Declaration
 from laurels.boards.durations import Duration, Keep  # noqa: TC001  # pydantic reads the annotations
 from laurels.boards.patterns import Pattern
 from laurels.boards.rating import Rating  # noqa: TC001  # pydantic reads the annotations
@@ -72,7 +72,7 @@ def _known_zone(name: str) -> str:
 Timezone = Annotated[str, AfterValidator(_known_zone)]
 
 
-class Window(Declared):
+class Window(Declaration):
     """One period that the board is ranked over."""
 
     period: Period
@@ -134,7 +134,7 @@ def _parse_bound(bound: object) -> object:
 Bound = Annotated[int | float, BeforeValidator(_parse_bound, json_schema_input_type=int | float)]
 
 
-class Limits(Declared):
+class Limits(Declaration):
     """Submissions outside these are refused."""
 
     min: Bound | None = Field(default=None, description="The least score that is accepted.")
@@ -153,7 +153,7 @@ class Limits(Declared):
         return self != Limits()
 
 
-class Snapshot(Declared):
+class Snapshot(Declaration):
     """Archived tables of a window: whole or its top; at its end, and every day besides if asked for."""
 
     period: Name = Field(description="The window, by the name that `period=` asks for.")
@@ -165,14 +165,14 @@ class Snapshot(Declared):
     )
 
 
-class Archive(Declared):
+class Archive(Declaration):
     """What of the board outlives Valkey."""
 
     snapshot: tuple[Snapshot, ...] = ()
     journal: StrictBool = True
 
 
-class BoardDefinition(Declared):
+class BoardDefinition(Declaration):
     """A board, as contract and documentation describe it; unknown fields are refused."""
 
     tagged = frozenset({"rating"})

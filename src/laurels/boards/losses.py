@@ -33,7 +33,7 @@ class SnapshotCount(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Losses:
+class DropCounter:
     retention: Retention
     snapshot_counts: Callable[[int], Awaitable[Iterable[SnapshotCount]]]
     """Of a board, by its id in PostgreSQL."""

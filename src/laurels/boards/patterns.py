@@ -28,32 +28,32 @@ class Characters(NamedTuple):
         return not self.listed.isdisjoint(other.listed)
 
 
-class Step(NamedTuple):
+class PatternStep(NamedTuple):
     characters: Characters
     repeats: bool = False
     is_optional: bool = False
 
 
-DIGIT = Step(Characters(frozenset("0123456789")))
-ANYTHING = Step(Characters(frozenset(), is_complement=True), repeats=True, is_optional=True)
+DIGIT = PatternStep(Characters(frozenset("0123456789")))
+ANYTHING = PatternStep(Characters(frozenset(), is_complement=True), repeats=True, is_optional=True)
 
 
 class Pattern(NamedTuple):
-    steps: tuple[Step, ...]
+    steps: tuple[PatternStep, ...]
     prefix: str
     """The literal text that every key begins with."""
 
     @classmethod
-    def of(cls, *parts: str | Step) -> Pattern:
+    def of(cls, *parts: str | PatternStep) -> Pattern:
         """From literal text and steps."""
-        steps: list[Step] = []
+        steps: list[PatternStep] = []
         prefix, is_literal = "", True
         for part in parts:
-            if isinstance(part, Step):
+            if isinstance(part, PatternStep):
                 steps.append(part)
                 is_literal = False
             else:
-                steps += [Step(Characters(frozenset(character))) for character in part]
+                steps += [PatternStep(Characters(frozenset(character))) for character in part]
                 prefix += part if is_literal else ""
         return cls(tuple(steps), prefix)
 
@@ -81,7 +81,7 @@ class Pattern(NamedTuple):
 
 
 def _following(
-    mine: tuple[Step, ...], others: tuple[Step, ...], place: tuple[int, int]
+    mine: tuple[PatternStep, ...], others: tuple[PatternStep, ...], place: tuple[int, int]
 ) -> set[tuple[int, int]]:
     """Where a walk goes on from here: past an optional step, or by one character that both have."""
     i, j = place

@@ -6,14 +6,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StrictBool, StrictInt
 
-from laurels.boards.declared import Declared
+from laurels.boards.declared import Declaration
 
 # What ratings and their constants lie within: far beyond any scale in use, and no formula overflows.
 _Scale = Annotated[float, Field(ge=-1e6, le=1e6, allow_inf_nan=False)]
 _Positive = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
 
 
-class _Rated(Declared):
+class _Rated(Declaration):
     provisional: Annotated[StrictInt, Field(ge=0, le=1_000_000)] = Field(
         default=0, description="For how many games a new player's rating is marked as provisional."
     )

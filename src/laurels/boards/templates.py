@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from laurels.boards.patterns import DIGIT, Characters, Step
+from laurels.boards.patterns import DIGIT, Characters, PatternStep
 
 PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 # Placeholders of time by period: each inner set tells one window of it from every other.
@@ -21,27 +21,35 @@ SLOT_PLACEHOLDERS: dict[str, tuple[set[str], ...]] = {
 }
 
 
-def _digits(form: str) -> tuple[str | Step, ...]:
+def _digits(form: str) -> tuple[str | PatternStep, ...]:
     """A date, of which the letters stand for digits."""
     return tuple(DIGIT if letter.isalpha() else letter for letter in form)
 
 
 # What `boards/keys.py` leaves unescaped. It may be empty in a key that an older version made.
-_GROUP_VALUE = Step(Characters(frozenset(":=,{}|"), is_complement=True), repeats=True, is_optional=True)
-_SLOTS: dict[str, tuple[str | Step, ...]] = {
-    "hourly": (*_digits("yyyy-mm-dd"), "T", DIGIT, DIGIT, Step(Characters(frozenset("b")), is_optional=True)),
+_GROUP_VALUE = PatternStep(
+    Characters(frozenset(":=,{}|"), is_complement=True), repeats=True, is_optional=True
+)
+_SLOTS: dict[str, tuple[str | PatternStep, ...]] = {
+    "hourly": (
+        *_digits("yyyy-mm-dd"),
+        "T",
+        DIGIT,
+        DIGIT,
+        PatternStep(Characters(frozenset("b")), is_optional=True),
+    ),
     "daily": _digits("yyyy-mm-dd"),
     "rolling": _digits("yyyy-mm-dd"),
     "weekly": (*_digits("yyyy-"), "w", DIGIT, DIGIT),
     "monthly": _digits("yyyy-mm"),
     "yearly": _digits("yyyy"),
-    "every": (Step(Characters(frozenset("-")), is_optional=True), DIGIT._replace(repeats=True)),
+    "every": (PatternStep(Characters(frozenset("-")), is_optional=True), DIGIT._replace(repeats=True)),
 }
 
 
-def key_parts(template: str, period: str) -> tuple[str | Step, ...]:
+def key_parts(template: str, period: str) -> tuple[str | PatternStep, ...]:
     """What the keys of a template consist of. `{project}` and `{board}` are filled in before."""
-    parts: list[str | Step] = []
+    parts: list[str | PatternStep] = []
     end = 0
     for found in PLACEHOLDER.finditer(template):
         parts += [template[end : found.start()], *_placeholder_parts(found[1], period)]
@@ -49,15 +57,15 @@ def key_parts(template: str, period: str) -> tuple[str | Step, ...]:
     return (*parts, template[end:])
 
 
-def group_parts(dimensions: tuple[str, ...]) -> tuple[str | Step, ...]:
+def group_parts(dimensions: tuple[str, ...]) -> tuple[str | PatternStep, ...]:
     """What follows a window's key for a group that has no template: `:region=asia,city=tokyo`."""
-    parts: list[str | Step] = []
+    parts: list[str | PatternStep] = []
     for name in dimensions:
         parts += ["," if parts else ":", f"{name}=", _GROUP_VALUE]
     return tuple(parts)
 
 
-def _placeholder_parts(name: str, period: str) -> tuple[str | Step, ...]:
+def _placeholder_parts(name: str, period: str) -> tuple[str | PatternStep, ...]:
     if name == "slot":
         return _SLOTS[period]
     if name.startswith("group."):

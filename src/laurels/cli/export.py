@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from laurels.engine import Laurels
-    from laurels.history.export import Imported
+    from laurels.history.export import ImportCounts
 
 File = Annotated[str, typer.Argument(metavar="FILE", help="NDJSON, also .gz or .zst; or .parquet")]
 
@@ -86,7 +86,7 @@ def import_(  # noqa: PLR0913  # each is an option of the command
         raise InvalidInput("--from-zset needs --url of its server and --board for its members")
     session = Session(data_dir, as_json=json)
 
-    async def work(laurels: "Laurels") -> "Imported":
+    async def work(laurels: "Laurels") -> "ImportCounts":
         if from_zset is not None:
             with session.output.working(f"Importing {from_zset}"):
                 return await laurels.import_zset(board or "", url or "", from_zset, period=period)

@@ -16,7 +16,7 @@ from laurels.boards.ordering import Position, whole
 from laurels.errors import NotFound, WindowGone
 from laurels.history.list_cursor import read_bookmark, write_bookmark
 from laurels.history.records import SnapshotInfo, SnapshotList, SnapshotPage
-from laurels.history.recount import Ended
+from laurels.history.recount import EndedWindow
 from laurels.history.snapshots import order_of
 from laurels.moments import datetime_of, moment_of
 from laurels.scores.page_cursor import read_cursor, write_cursor
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from laurels.boards.store import BoardStore
     from laurels.clock import Clock
     from laurels.history.recount import Recount
-    from laurels.history.store.snapshots import Ranked, Snapshot, SnapshotStore
+    from laurels.history.store.snapshots import SnapshotEntry, SnapshotStore, StoredSnapshot
     from laurels.scores.page_cursor import Direction
     from laurels.scores.page_query import PageQuery, WindowQuery
 
@@ -183,20 +183,25 @@ class Past:
             raise NotFound(f"there is no board {ref}")
         return stored.id
 
-    async def _gone(self, board: Board, query: WindowQuery) -> Ended:
+    async def _gone(self, board: Board, query: WindowQuery) -> EndedWindow:
         cut = parse_cut(query.group, board.definition)
         zoned = board.zoned_window(query.period, cut)
         slot = zoned.calendar.parse(query.slot or "")
-        return Ended(board, await self.board_id(board.ref), zoned, slot, cut)
+        return EndedWindow(board, await self.board_id(board.ref), zoned, slot, cut)
 
-    async def _snapshot(self, gone: Ended) -> Snapshot:
+    async def _snapshot(self, gone: EndedWindow) -> StoredSnapshot:
         found = await self.snapshots.of_window(gone.board_id, *_named(gone.address))
         if found is None:
             raise _not_kept(gone)
         return found
 
     async def _from(
-        self, gone: Ended, snapshot: Snapshot, position: Position, direction: Direction, limit: int
+        self,
+        gone: EndedWindow,
+        snapshot: StoredSnapshot,
+        position: Position,
+        direction: Direction,
+        limit: int,
     ) -> tuple[int, int]:
         """The first ordinal, and how many, that lie behind or in front of a position."""
         board = gone.board
@@ -215,7 +220,7 @@ class Past:
         first = max(1, before - limit + 1)
         return first, before - first + 1
 
-    async def _page(self, gone: Ended, snapshot: Snapshot, part: _Part) -> Page:
+    async def _page(self, gone: EndedWindow, snapshot: StoredSnapshot, part: _Part) -> Page:
         start = part.start
         ranked = await self.snapshots.page(snapshot.id, part.first, part.limit)
         entries = entries_of(gone.board, ranked)
@@ -242,7 +247,9 @@ class Past:
             previous=back,
         )
 
-    async def _with_change(self, gone: Ended, ranked: list[Ranked], entries: list[Entry]) -> list[Entry]:
+    async def _with_change(
+        self, gone: EndedWindow, ranked: list[SnapshotEntry], entries: list[Entry]
+    ) -> list[Entry]:
         earlier = gone.zoned.calendar.previous(gone.slot)
         before: list[int | None] = [None] * len(ranked)
         if earlier is not None:
@@ -253,7 +260,7 @@ class Past:
             for entry, rank in zip(entries, before, strict=True)
         ]
 
-    def _cursor(self, gone: Ended, edge: Ranked, start: Start, direction: Direction) -> str:
+    def _cursor(self, gone: EndedWindow, edge: SnapshotEntry, start: Start, direction: Direction) -> str:
         position = Position(_place(gone.board, edge), edge.member)
         return write_cursor(gone.board, gone.address, start, direction, position)
 
@@ -262,14 +269,14 @@ def score_of(board: Board, score: Decimal) -> Score:
     return int(score) if board.ordering.int64 else whole(float(score))
 
 
-def entries_of(board: Board, ranked: list[Ranked]) -> list[Entry]:
+def entries_of(board: Board, ranked: list[SnapshotEntry]) -> list[Entry]:
     return [
         Entry(each.rank, member_text(each.member), score_of(board, each.score), metadata=each.metadata)
         for each in ranked
     ]
 
 
-def info_of(snapshot: Snapshot) -> SnapshotInfo:
+def info_of(snapshot: StoredSnapshot) -> SnapshotInfo:
     return SnapshotInfo(
         id=str(snapshot.id),
         period=snapshot.period,
@@ -288,10 +295,10 @@ def _named(address: WindowAddress) -> tuple[str, str, str]:
     return address.label, address.slot, str(address.cut)
 
 
-def _place(board: Board, ranked: Ranked) -> bytes:
+def _place(board: Board, ranked: SnapshotEntry) -> bytes:
     """As a page of the live window would have written it."""
     return board.ordering.place(score_of(board, ranked.score), ranked.moment)
 
 
-def _not_kept(gone: Ended) -> WindowGone:
+def _not_kept(gone: EndedWindow) -> WindowGone:
     return WindowGone(f"{gone} is over and no longer kept")

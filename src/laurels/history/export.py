@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 PAGE: Final = 1000
 
 
-class Imported(msgspec.Struct, frozen=True):
+class ImportCounts(msgspec.Struct, frozen=True):
     """What a file had, and what of it is over here: past its keep, or no window of the board."""
 
     boards: list[str]
@@ -132,7 +132,7 @@ class Transfer:
             last = reply.entries[-1]
             reply = await window.after(Position(last.place, last.member), PAGE)
 
-    async def check(self, lines: Iterable[ReadLine], into: BoardRef | None = None) -> Imported:
+    async def check(self, lines: Iterable[ReadLine], into: BoardRef | None = None) -> ImportCounts:
         """That the file is whole, and every board is there as it says, or not there yet."""
         boards: list[str] = []
         windows = entries = 0
@@ -145,7 +145,7 @@ class Transfer:
                 await self._check_definition(ref, line.definition)
             windows += isinstance(line, WindowLine)
             entries += isinstance(line, EntryLine)
-        return Imported(boards, windows, entries)
+        return ImportCounts(boards, windows, entries)
 
     async def _check_definition(self, ref: BoardRef, fields: dict[str, Any]) -> None:
         definition = parse_definition(fields)
@@ -161,7 +161,7 @@ class Transfer:
 
     async def place(
         self, lines: Iterable[ReadLine], into: BoardRef | None = None, progress: Progress | None = None
-    ) -> Imported:
+    ) -> ImportCounts:
         """Places what `check` found good; boards that are not there yet are defined first."""
         placing = _Placing(self, into, progress)
         for line in lines:
@@ -175,7 +175,7 @@ class Transfer:
 
     async def place_pairs(
         self, ref: BoardRef, period: str | None, pairs: AsyncIterator[list[tuple[bytes, float]]]
-    ) -> Imported:
+    ) -> ImportCounts:
         """Members and scores of a plain sorted set, into the current window of a board."""
         board = await self.catalog.in_force(ref)
         board.require_writer(None)
@@ -194,7 +194,7 @@ class Transfer:
                     await self.put(board, target, held[first : first + size])
             entries += len(held)
         await self.complete(board)
-        return Imported([str(ref)], 1, entries)
+        return ImportCounts([str(ref)], 1, entries)
 
     async def defined(self, ref: BoardRef, fields: dict[str, Any]) -> Board:
         try:
@@ -310,10 +310,10 @@ class _Placing:
         if len(self._held) >= cuts_a_call(self._board):
             await self._flush()
 
-    async def finish(self) -> Imported:
+    async def finish(self) -> ImportCounts:
         await self._flush()
         await self._transfer.complete(self._board)
-        return Imported(self._boards, self._windows, self._entries, self._passed)
+        return ImportCounts(self._boards, self._windows, self._entries, self._passed)
 
     async def _flush(self) -> None:
         held, self._held = self._held, []

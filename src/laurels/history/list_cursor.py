@@ -12,13 +12,13 @@ Question = tuple[str, ...]
 Place = tuple[int | str, ...]
 
 
-class _Contents(msgspec.Struct, array_like=True, frozen=True):
+class _ListCursor(msgspec.Struct, array_like=True, frozen=True):
     question: Question
     place: Place
 
 
 def write_bookmark(question: Question, place: Place) -> str:
-    contents = msgspec.msgpack.encode(_Contents(question, place))
+    contents = msgspec.msgpack.encode(_ListCursor(question, place))
     return base64.urlsafe_b64encode(contents).rstrip(b"=").decode()
 
 
@@ -26,7 +26,7 @@ def read_bookmark(question: Question, text: str, shape: tuple[type, ...]) -> Pla
     """The place that it names; raises `StaleCursor` when it was not written for this question."""
     try:
         packed = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-        contents = msgspec.msgpack.decode(packed, type=_Contents)
+        contents = msgspec.msgpack.decode(packed, type=_ListCursor)
     except (msgspec.MsgspecError, ValueError) as error:
         raise StaleCursor.at("cursor", "is not one that an answer gave; begin again without it") from error
     if contents.question != question or tuple(map(type, contents.place)) != shape:

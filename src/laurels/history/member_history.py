@@ -18,7 +18,7 @@ from laurels.errors import InvalidInput, NotFound
 from laurels.history.archived_windows import score_of
 from laurels.history.list_cursor import read_bookmark, write_bookmark
 from laurels.history.records import History, PastStanding
-from laurels.history.recount import Ended
+from laurels.history.recount import EndedWindow
 from laurels.moments import moment_of
 from laurels.scores.page_query import check_bound
 from laurels.scores.shards import ShardedWindow
@@ -47,7 +47,7 @@ MOST_RECOUNTS: Final = 31
 
 
 @dataclass(frozen=True)
-class Asked:
+class HistoryQuery:
     """Which windows of a board, and how many of them."""
 
     period: str | None = None
@@ -91,7 +91,7 @@ class Trail:
     past: Past
     journal: JournalOfWindows
 
-    async def history(self, ref: BoardRef, member: str, asked: Asked) -> History:
+    async def history(self, ref: BoardRef, member: str, asked: HistoryQuery) -> History:
         """The newest windows that the member had an entry in; `next` leads to older ones."""
         check_bound("limit", asked.limit, 1, LIMIT)
         encoded = check_member(member)
@@ -101,7 +101,7 @@ class Trail:
             except DefinitionChanged as changed:
                 await self.past.catalog.refresh(ref, changed.known)
 
-    async def _history(self, board: Board, member: str, encoded: bytes, asked: Asked) -> History:
+    async def _history(self, board: Board, member: str, encoded: bytes, asked: HistoryQuery) -> History:
         cut = parse_cut(asked.group, board.definition)
         zoned = board.zoned_window(asked.period, cut)
         question = (str(board.ref), zoned.label, str(cut), member)
@@ -200,7 +200,7 @@ class Trail:
         return known
 
     async def _recounted(self, walk: _Walk, slot: Slot) -> PastStanding | None:
-        window = Ended(walk.board, walk.board_id, walk.zoned, slot, walk.cut)
+        window = EndedWindow(walk.board, walk.board_id, walk.zoned, slot, walk.cut)
         told = (await self.past.recount.standings(window, [walk.member])).get(walk.member)
         if told is None:
             return None

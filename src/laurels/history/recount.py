@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from laurels.boards.board import WindowAddress
 from laurels.boards.ordering import whole
 from laurels.history.store.window_journal import Span
-from laurels.journal.member_fold import Fold, Held, Told
+from laurels.journal.member_fold import Fold, FoldedEntry
 from laurels.moments import EARLIEST, LATEST
 from laurels.scores.submission import AHEAD
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from laurels.boards.keys import Cut
     from laurels.boards.ordering import Score
     from laurels.boards.windows import Slot
-    from laurels.history.store.window_journal import JournalOfWindows, JournalRow
+    from laurels.history.store.window_journal import JournalOfWindows
 
 _Key = tuple["Score", int, bytes]
 _NOBODY: Final = b""
 
 
 @dataclass(frozen=True)
-class Ended:
+class EndedWindow:
     """A window that is over."""
 
     board: Board
@@ -46,7 +46,7 @@ class Ended:
 
 
 @dataclass(frozen=True)
-class Recounted:
+class RecountedStanding:
     """Where a member stood. Ranks count from 1."""
 
     score: Score
@@ -64,38 +64,40 @@ class Recount:
     def __init__(self, journal: JournalOfWindows) -> None:
         self._journal = journal
 
-    async def standings(self, window: Ended, members: Sequence[bytes]) -> dict[bytes, Recounted]:
+    async def standings(
+        self, window: EndedWindow, members: Sequence[bytes]
+    ) -> dict[bytes, RecountedStanding]:
         """Where these members stood in the window, as far as they did."""
         if not window.board.definition.archive.journal:
             return {}
         asked = {member: held async for member, held in self._entries(window, members)}
         if not asked:
             return {}
-        count = _Count(window.board, asked)
+        count = _RankCount(window.board, asked)
         async for member, held in self._entries(window):
             count.add(member, held)
         return count.standings()
 
     async def _entries(
-        self, window: Ended, members: Sequence[bytes] | None = None
-    ) -> AsyncIterator[tuple[bytes, Held]]:
-        zoned, slot, int64 = window.zoned, window.slot, window.board.ordering.int64
+        self, window: EndedWindow, members: Sequence[bytes] | None = None
+    ) -> AsyncIterator[tuple[bytes, FoldedEntry]]:
+        zoned, slot = window.zoned, window.slot
         fold = Fold(window.board, zoned, slot, window.cut)
         # A removal can come before the window begins only by the clock of somebody who is ahead.
         starts = EARLIEST if slot.starts is None else slot.starts - AHEAD
         ends = LATEST if slot.ends is None else slot.ends
         span = Span(starts, ends, zoned.held_until(slot), *fold.places())
-        rows = self._journal.of_members(window.board_id, span, members)
-        async for together in rows:
-            held = fold.entry([_told(row, int64=int64) for row in together])
+        int64 = window.board.ordering.int64
+        async for together in self._journal.of_members(window.board_id, span, members, int64=int64):
+            held = fold.entry(together)
             if held is not None:
                 yield together[0].member, held
 
 
-class _Count:
+class _RankCount:
     """How many entries are better than each of those that are asked for."""
 
-    def __init__(self, board: Board, asked: dict[bytes, Held]) -> None:
+    def __init__(self, board: Board, asked: dict[bytes, FoldedEntry]) -> None:
         self._ordering = board.ordering
         self._asked = asked
         self._members = sorted(asked, key=lambda member: self._key(member, asked[member]))
@@ -108,7 +110,7 @@ class _Count:
             self._equals.setdefault(held.score, []).append(member)
         self._total = 0
 
-    def add(self, member: bytes, held: Held) -> None:
+    def add(self, member: bytes, held: FoldedEntry) -> None:
         self._total += 1
         self._better[bisect_right(self._keys, self._key(member, held))] += 1
         if self._scores is not None:
@@ -117,10 +119,10 @@ class _Count:
             for other in self._equals.get(held.score, ()):
                 self._before[other] += member > other if self._ordering.descending else member < other
 
-    def standings(self) -> dict[bytes, Recounted]:
+    def standings(self) -> dict[bytes, RecountedStanding]:
         better = dict(zip(self._members, accumulate(self._better), strict=False))
         return {
-            member: Recounted(
+            member: RecountedStanding(
                 held.score if self._ordering.int64 else whole(held.score),
                 rank=better[member] + 1,
                 ordinal=better[member] + self._before[member] + 1,
@@ -137,14 +139,8 @@ class _Count:
     def _rising(self, score: Score) -> Score:
         return -score if self._ordering.descending else score
 
-    def _key(self, member: bytes, held: Held) -> _Key:
+    def _key(self, member: bytes, held: FoldedEntry) -> _Key:
         """Less is better; entries that share a rank have the same."""
         if not self._ordering.unique:
             return self._rising(held.score), 0, _NOBODY
         return self._rising(held.score), held.moment if self._ordering.timed else 0, member
-
-
-def _told(row: JournalRow, *, int64: bool) -> Told:
-    score = row.score
-    exact = None if score is None else int(score) if int64 else float(score)
-    return Told(row.kind, row.member, exact, row.at, row.now, row.op or "", row.groups)

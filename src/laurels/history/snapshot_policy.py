@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Policy:
+class SnapshotPolicy:
     """What is taken of one window of a board."""
 
     period: str
@@ -29,15 +29,15 @@ class Policy:
     daily: bool
 
 
-def policies(board: Board) -> list[Policy]:
+def policies(board: Board) -> list[SnapshotPolicy]:
     """One for each window that is archived; where several name the same, what all of them ask for."""
     asked = board.definition.archive.snapshot
-    found: list[Policy] = []
+    found: list[SnapshotPolicy] = []
     for period in dict.fromkeys(each.period for each in asked):
         own = [each for each in asked if each.period == period]
         tops = [each.top for each in own if each.top is not None]
         found.append(
-            Policy(
+            SnapshotPolicy(
                 period,
                 top=max(tops) if len(tops) == len(own) else None,
                 daily=any(each.every == "day" for each in own),
@@ -56,7 +56,7 @@ def settles(board: Board, slot: Slot) -> Moment | None:
 
 
 def pictured(
-    policy: Policy, zoned: ZonedWindow, slot: Slot, previous: Moment | None, now: Moment
+    policy: SnapshotPolicy, zoned: ZonedWindow, slot: Slot, previous: Moment | None, now: Moment
 ) -> Moment | None:
     """The moment that a picture of this slot would be of, if one is due; `previous`: when it was last looked.
 
@@ -80,7 +80,7 @@ def is_wanted(board: Board, slot: Slot, taken_at: Moment | None, now: Moment) ->
     return settled is not None and taken_at < settled <= now
 
 
-def has_come(board: Board, policy: Policy, previous: Moment | None, now: Moment) -> bool:
+def has_come(board: Board, policy: SnapshotPolicy, previous: Moment | None, now: Moment) -> bool:
     """Whether anything of this policy became due since `previous`: without asking any store."""
     if previous is None:
         return True

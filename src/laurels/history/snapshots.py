@@ -9,7 +9,7 @@ from laurels.boards.board import WindowAddress
 from laurels.boards.keys import BoardRef, parse_cut
 from laurels.errors import InvalidInput, LaurelsError, NotFound
 from laurels.history.snapshot_policy import has_come, is_wanted, pictured, policies
-from laurels.history.store.snapshots import Frame, Identity, Order, Row
+from laurels.history.store.snapshots import Frame, Identity, Order, SnapshotRow
 from laurels.logs import get_logger
 from laurels.moments import datetime_of, moment_of
 from laurels.scores.shards import ShardedWindow
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from laurels.boards.store import BoardStore
     from laurels.boards.windows import Slot
     from laurels.clock import Clock
-    from laurels.history.snapshot_policy import Policy
+    from laurels.history.snapshot_policy import SnapshotPolicy
     from laurels.history.store.snapshots import SnapshotStore
     from laurels.moments import Moment
     from laurels.scores.rolling import Rolling
@@ -59,7 +59,7 @@ class Taken:
 
 @dataclass(frozen=True)
 class _Wanted:
-    policy: Policy
+    policy: SnapshotPolicy
     zoned: ZonedWindow
     slot: Slot
     cut: Cut
@@ -121,7 +121,7 @@ class Archivist:
                 return
 
     async def _follow(
-        self, board: Board, board_id: int, policy: Policy, previous: Moment | None, taken: Taken
+        self, board: Board, board_id: int, policy: SnapshotPolicy, previous: Moment | None, taken: Taken
     ) -> None:
         now = self.clock()
         known = await self.store.taken(board_id, policy.period)
@@ -141,7 +141,7 @@ class Archivist:
             taken.snapshots += 1
 
     async def _wanted(
-        self, board: Board, policy: Policy, previous: Moment | None, now: Moment
+        self, board: Board, policy: SnapshotPolicy, previous: Moment | None, now: Moment
     ) -> AsyncIterator[_Wanted]:
         """What of the windows that were written is due, whole and by group, oldest first."""
         slots: dict[str, set[str]] = {}
@@ -187,10 +187,12 @@ def order_of(board: Board) -> Order:
     return Order(board.ordering.descending, board.ordering.ties)
 
 
-async def _rows(board: Board, listed: AsyncIterator[list[EntryReply]]) -> AsyncIterator[Sequence[Row]]:
+async def _rows(
+    board: Board, listed: AsyncIterator[list[EntryReply]]
+) -> AsyncIterator[Sequence[SnapshotRow]]:
     parse = board.ordering.parse_place
     async for some in listed:
-        yield [Row(each.member, *parse(each.place), each.metadata.decode()) for each in some]
+        yield [SnapshotRow(each.member, *parse(each.place), each.metadata.decode()) for each in some]
 
 
 async def _once(listed: list[EntryReply]) -> AsyncIterator[list[EntryReply]]:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable
 
     from laurels.history.erase import Erased, Eraser
-    from laurels.history.export import Imported, Transfer
+    from laurels.history.export import ImportCounts, Transfer
     from laurels.journal.rebuild import Rebuilder, Rebuilding
 
 
@@ -52,7 +52,7 @@ class Keeping:
         progress: Callable[[int, int], None] | None = None,
         *,
         dry_run: bool = False,
-    ) -> Imported:
+    ) -> ImportCounts:
         """Places the entries of a file that `export` made. `lines` is called twice: nothing is placed before
         the whole file is found good. `into`: another board than the file says.
         """
@@ -60,7 +60,7 @@ class Keeping:
         found = await self.transfer.check(read(lines()), ref)
         return found if dry_run else await self.transfer.place(read(lines()), ref, progress)
 
-    async def import_zset(self, board: str, url: str, key: str, *, period: str | None = None) -> Imported:
+    async def import_zset(self, board: str, url: str, key: str, *, period: str | None = None) -> ImportCounts:
         """Places members and scores of a plain sorted set of any Redis into the current window of a board."""
         source = Valkey(url)
         try:

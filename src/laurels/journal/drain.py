@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from laurels import metrics
 from laurels.errors import Unavailable
 from laurels.journal.entry import Recorded, Unreadable, read_entry
-from laurels.journal.store.rows import COPY_SECONDS, Cursor, JournalStore, Stream, StreamId, Unstorable
+from laurels.journal.store.rows import COPY_SECONDS, JournalStore, Stream, StreamCursor, StreamId, Unstorable
 from laurels.journal.streams import Journals
 from laurels.logs import get_logger
 from laurels.valkey import functions, streams
@@ -68,7 +68,7 @@ class Drained:
 class _Reading:
     """What was read of one stream: entries to be stored, in order, up to the first that cannot be."""
 
-    cursor: Cursor
+    cursor: StreamCursor
     entries: list[tuple[StreamId, Recorded]] = field(default_factory=list[tuple[StreamId, Recorded]])
     reached: StreamId | None = None
     """The last entry that is stored, or needs no storing."""
@@ -96,9 +96,9 @@ class _Reading:
         stored = [each for name, each in self.entries if self.reached and name <= self.reached]
         return [each for each in (*self.strays, *stored) if each.feeds]
 
-    def moved(self) -> Cursor:
+    def moved(self) -> StreamCursor:
         """Where the cursor stands after this, but for what is broken."""
-        return self.cursor if self.reached is None else Cursor(self.reached, 0)
+        return self.cursor if self.reached is None else StreamCursor(self.reached, 0)
 
 
 class Drain:
@@ -193,7 +193,7 @@ class Drain:
         return rows
 
     async def _read(
-        self, connection: AsyncConnection, cursors: dict[Stream, Cursor]
+        self, connection: AsyncConnection, cursors: dict[Stream, StreamCursor]
     ) -> dict[Stream, _Reading]:
         """What stands behind each cursor. What stands before it is looked at too: usually nothing."""
         share = max(1, BYTES_TOGETHER // max(1, len(cursors)))
@@ -340,16 +340,16 @@ class Drain:
         return rows
 
     async def _tried(
-        self, stream: Stream, cursor: Cursor, stream_id: StreamId, fields: dict[bytes, bytes], why: str
-    ) -> Cursor:
+        self, stream: Stream, cursor: StreamCursor, stream_id: StreamId, fields: dict[bytes, bytes], why: str
+    ) -> StreamCursor:
         """One attempt more at the entry behind the cursor; after the last one, past it."""
         if cursor.attempts + 1 < ATTEMPTS:
-            return Cursor(cursor.archived, cursor.attempts + 1)
+            return StreamCursor(cursor.archived, cursor.attempts + 1)
         flat = [word for pair in fields.items() for word in pair]
         await functions.bury(self._valkey, stream.dead_letters, str(stream_id), (*flat, "why", why))
         metrics.DEAD_LETTERS.inc()
         log.error("an entry of the journal cannot be archived", stream=stream.key, id=str(stream_id), why=why)
-        return Cursor(stream_id, 0)
+        return StreamCursor(stream_id, 0)
 
     async def _trim(self, archived: dict[Stream, StreamId]) -> None:
         """Up to what is archived: never an entry that nobody looked at."""
@@ -363,7 +363,7 @@ def _parsed(listed: list[StreamEntry]) -> _Entries:
     return [(StreamId.parse(name), fields) for name, fields in listed]
 
 
-def _decoded(stream: Stream, cursor: Cursor, entries: _Entries) -> _Reading:
+def _decoded(stream: Stream, cursor: StreamCursor, entries: _Entries) -> _Reading:
     reading = _Reading(cursor)
     if entries:
         name, fields = entries[-1]

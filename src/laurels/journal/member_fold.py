@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from laurels.moments import Moment
 
 
-class Told(NamedTuple):
+class MemberChange(NamedTuple):
     """What happened to a member; `score` is None where it was removed. `op` of what was placed is where."""
 
     kind: str
@@ -32,7 +32,7 @@ class Told(NamedTuple):
     groups: dict[str, str] | None
 
 
-class Held(NamedTuple):
+class FoldedEntry(NamedTuple):
     """An entry: its score, and when it was reached."""
 
     score: Score
@@ -43,9 +43,9 @@ class Held(NamedTuple):
 class _Tally:
     """A member on its way through what is told."""
 
-    parts: dict[str, Held] = field(default_factory=dict[str, Held])
+    parts: dict[str, FoldedEntry] = field(default_factory=dict[str, FoldedEntry])
     """By the slot of the window that is written: this one, or those that it is made of."""
-    total: Held | None = None
+    total: FoldedEntry | None = None
     """What a sum has moved to, or what was placed in a window that is made of others."""
     is_final: bool = False
     """Whether a rolling window stays as it was placed."""
@@ -72,7 +72,7 @@ class Fold:
             return {self._own, *(f"{self._base}{day}" for day in self._days)}, None
         return {self._own}, self._base
 
-    def entry(self, told: list[Told]) -> Held | None:
+    def entry(self, told: list[MemberChange]) -> FoldedEntry | None:
         """The entry that all this leaves; None when there is none."""
         tally = _Tally()
         for each in told:
@@ -92,18 +92,18 @@ class Fold:
             return self._folded([parts[day] for day in sorted(parts)])
         return next(iter(parts.values()))
 
-    def _submit(self, tally: _Tally, told: Told, score: Score) -> None:
+    def _submit(self, tally: _Tally, told: MemberChange, score: Score) -> None:
         part = self._calendar.at(told.at).text
         before = tally.parts.get(part)
         after = tally.parts[part] = self._aggregated(before, told, score)
         if self._zoned.how == "sum" and after != before:
             tally.total = self._moved(tally.total, before, after, told.at)
 
-    def _place(self, tally: _Tally, told: Told, score: Score) -> None:
+    def _place(self, tally: _Tally, told: MemberChange, score: Score) -> None:
         """Entries are given to one window as they are; no other window moves with it but a rolling one."""
         if (told.groups or {}) != self._cut:
             return
-        placed = Held(score, told.at)
+        placed = FoldedEntry(score, told.at)
         if told.op != self._own:
             tally.parts[told.op.partition("|")[2]] = placed
         elif self._zoned.how == "direct":
@@ -112,7 +112,7 @@ class Fold:
             tally.total = placed
             tally.is_final = self._days_gone is not None and told.now >= self._days_gone
 
-    def _leaves(self, told: Told) -> bool:
+    def _leaves(self, told: MemberChange) -> bool:
         """Whether it goes from this window: who is removed does, who is erased only if the window goes on."""
         return told.kind == REMOVE or (
             told.kind == ERASE and goes_on_without(self._board, self._zoned, self._slot, told.now)
@@ -125,7 +125,7 @@ class Fold:
             return None
         return base.held_until(base.calendar.parse(min(self._days)))
 
-    def _concerns(self, told: Told) -> bool:
+    def _concerns(self, told: MemberChange) -> bool:
         given = told.groups or {}
         if any(given.get(name) != value for name, value in self._cut.items()):
             return False
@@ -133,28 +133,30 @@ class Fold:
             return self._calendar.at(told.at).text in self._days
         return self._zoned.calendar.at(told.at) == self._slot
 
-    def _aggregated(self, old: Held | None, told: Told, score: Score) -> Held:
+    def _aggregated(self, old: FoldedEntry | None, told: MemberChange, score: Score) -> FoldedEntry:
         op = told.op or self._board.definition.aggregate
         if old is None:
-            return Held(score, told.at)
+            return FoldedEntry(score, told.at)
         if op == "sum":
             total = self._sum(old.score, 0, score)
-            return old if total == old.score else Held(total, told.at)
+            return old if total == old.score else FoldedEntry(total, told.at)
         if op == "first" or score == old.score or (op == "best" and not self._is_better(score, old.score)):
             return old
-        return Held(score, told.at)
+        return FoldedEntry(score, told.at)
 
-    def _moved(self, total: Held | None, before: Held | None, after: Held, at: Moment) -> Held:
+    def _moved(
+        self, total: FoldedEntry | None, before: FoldedEntry | None, after: FoldedEntry, at: Moment
+    ) -> FoldedEntry:
         moved = self._sum(total.score if total else 0, before.score if before else 0, after.score)
-        return total if total and total.score == moved else Held(moved, at)
+        return total if total and total.score == moved else FoldedEntry(moved, at)
 
-    def _folded(self, days: list[Held]) -> Held:
+    def _folded(self, days: list[FoldedEntry]) -> FoldedEntry:
         """A rolling window's entry, of its days' entries from the oldest."""
         op = self._board.fold_op(self._zoned)
         result = days[0]
         for day in days[1:]:
             if op == "sum":
-                result = Held(self._sum(result.score, 0, day.score), max(result.moment, day.moment))
+                result = FoldedEntry(self._sum(result.score, 0, day.score), max(result.moment, day.moment))
             elif op == "last":
                 result = day
             elif op == "best" and day.score == result.score:

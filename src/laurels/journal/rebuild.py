@@ -21,7 +21,7 @@ from laurels.journal.compare import Comparer, Comparison
 from laurels.journal.entry import Unreadable, read_entry
 from laurels.journal.replay import Replay
 from laurels.journal.shadow_board import Rebuilt
-from laurels.journal.store.rows import Row, StreamId
+from laurels.journal.store.rows import JournalRow, StreamId
 from laurels.journal.store.totals import ReplayStore, Tally
 from laurels.logs import get_logger
 from laurels.moments import datetime_of
@@ -238,7 +238,7 @@ class _Work:
                 return
             chases += 1
 
-    async def _apply(self, shard: _Shard, rows: list[Row]) -> None:
+    async def _apply(self, shard: _Shard, rows: list[JournalRow]) -> None:
         if not rows:
             return
         if shard.begins is None:
@@ -249,7 +249,7 @@ class _Work:
         if self._progress:
             self._progress(self._done, max(self._of, self._done))
 
-    async def _tail(self, shard: _Shard) -> list[tuple[StreamId, list[Row]]]:
+    async def _tail(self, shard: _Shard) -> list[tuple[StreamId, list[JournalRow]]]:
         key = self._board.keys.of_board(shard.number, "journal")
         after = f"({shard.position[0]}" if shard.position else "-"
         listed = await self._valkey.run(streams.entries(key, after, count=ENTRIES_AT_ONCE))
@@ -258,7 +258,7 @@ class _Work:
             for name, fields in listed
         ]
 
-    def _rows_of(self, shard: int, stream_id: StreamId, fields: dict[bytes, bytes]) -> list[Row]:
+    def _rows_of(self, shard: int, stream_id: StreamId, fields: dict[bytes, bytes]) -> list[JournalRow]:
         """None for what the archive does not take either: signs, entries of an earlier board, and others."""
         try:
             recorded = read_entry(fields.get(b"body", b""), fields.get(b"skipped", b""))
@@ -267,7 +267,7 @@ class _Work:
         if recorded.version < self._board_id:
             return []
         return [
-            Row(
+            JournalRow(
                 stream_id=stream_id,
                 shard=shard,
                 index=part.index,
@@ -442,5 +442,5 @@ class _Work:
         self._entries += counts.total()
 
 
-def _place_of(row: Row) -> tuple[StreamId, int, int]:
+def _place_of(row: JournalRow) -> tuple[StreamId, int, int]:
     return row.stream_id, row.shard, row.index

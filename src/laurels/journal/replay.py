@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from laurels.boards.board import Board
     from laurels.journal.shadow_board import Rebuilt
-    from laurels.journal.store.rows import Row
+    from laurels.journal.store.rows import JournalRow
     from laurels.moments import Moment
     from laurels.valkey.client import Valkey, Value
     from laurels.valkey.command import Command
@@ -88,8 +88,8 @@ class Replay:
         self.refused = 0
         self._room = cuts_a_call(made)
         self._together: _Together | None = None
-        self._placing: dict[bytes, Row] = {}
-        self._describing: list[Row] = []
+        self._placing: dict[bytes, JournalRow] = {}
+        self._describing: list[JournalRow] = []
         """Of one call: a member's metadata, window by window."""
         self._cuts: dict[tuple[tuple[str, str], ...], tuple[Cut, ...]] = {}
         self._latest: Moment = 0
@@ -103,7 +103,7 @@ class Replay:
         await functions.adopt(self._valkey, (key,), self._made.version)
         await self._valkey.run(keyspace.expire(key, LIFE_SECONDS))
 
-    async def apply(self, rows: Iterable[Row]) -> None:
+    async def apply(self, rows: Iterable[JournalRow]) -> None:
         for row in rows:
             if row.kind in {SUBMIT, MATCH}:
                 await self._flush_placed()
@@ -171,7 +171,7 @@ class Replay:
         key = board.window_key(self._shard, address)
         return [f"{key}{part}" for part in PARTS]
 
-    async def _submit(self, row: Row) -> None:
+    async def _submit(self, row: JournalRow) -> None:
         if row.kind == SUBMIT and self._has_run(row):
             self.doubled += 1
             return
@@ -211,7 +211,7 @@ class Replay:
             key = self._key("ratings")
             await self._valkey.run_all([hashes.put(key, together.states), keyspace.expire(key, LIFE_SECONDS)])
 
-    def _has_run(self, row: Row) -> bool:
+    def _has_run(self, row: JournalRow) -> bool:
         """Whether its id was made by a call before it that was remembered then."""
         made = MADE_ID.fullmatch(row.id)
         bucket = _recorded(row) // CALL_BUCKET
@@ -221,7 +221,7 @@ class Replay:
             and any(made[1] in self._ran.get(each, ()) for each in (bucket, bucket - 1))
         )
 
-    def _fits(self, together: _Together, row: Row, cuts: tuple[Cut, ...]) -> bool:
+    def _fits(self, together: _Together, row: JournalRow, cuts: tuple[Cut, ...]) -> bool:
         if row.now == together.now:
             return True
         if _recorded(row) // CALL_BUCKET != together.recorded // CALL_BUCKET:
@@ -253,7 +253,7 @@ class Replay:
                 commands += [sets.add(key, values), keyspace.expire(key, MEMORY_SECONDS, if_persistent=True)]
         await self._valkey.run_all(commands)
 
-    async def _remove(self, row: Row) -> None:
+    async def _remove(self, row: JournalRow) -> None:
         """Out of every window; one that was erased only stays where it lost its name."""
         header = RemoveHeader(self._shape(), self._made.version, journal=0, rated=int(self._made.is_rated))
         windows = [
@@ -269,7 +269,7 @@ class Replay:
                 keys += self._parts(address)
             await functions.remove(self._valkey, keys, header, (b"", row.member))
 
-    async def _place(self, row: Row) -> None:
+    async def _place(self, row: JournalRow) -> None:
         placing = self._placing
         if placing:
             first = next(iter(placing.values()))
@@ -297,7 +297,7 @@ class Replay:
         await functions.place(self._valkey, keys, header, rest)
         self._note(target)
 
-    async def _describe(self, row: Row) -> None:
+    async def _describe(self, row: JournalRow) -> None:
         if self._describing and row.call != self._describing[0].call:
             await self._flush_described()
         self._describing.append(row)
@@ -397,11 +397,11 @@ class Replay:
         return self._made.keys.of_board(self._shard, name)
 
 
-def _recorded(row: Row) -> Moment:
+def _recorded(row: JournalRow) -> Moment:
     return row.stream_id.milliseconds * MILLISECOND
 
 
-def _made_id(row: Row) -> str:
+def _made_id(row: JournalRow) -> str:
     return f"~{row.call}.{row.index}"
 
 
@@ -417,7 +417,7 @@ def placed(board: Board, token: str, groups: dict[str, str] | None) -> Target | 
     return target_at(board, WindowAddress(label, text, cut))
 
 
-def _of_match(row: Row, together: _Together) -> Row:
+def _of_match(row: JournalRow, together: _Together) -> JournalRow:
     """The submission of a rating; its state is told. The id is the match's, which all of its players have, so
     none is taken for another's repetition.
     """

@@ -87,7 +87,7 @@ class Identity:
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class StoredSnapshot:
     id: UUID
     period: str
     slot: str
@@ -106,7 +106,7 @@ class Snapshot:
         return self.entries == self.total
 
 
-class Row(NamedTuple):
+class SnapshotRow(NamedTuple):
     """An entry on its way in."""
 
     member: bytes
@@ -116,7 +116,7 @@ class Row(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Ranked:
+class SnapshotEntry:
     """An entry as it was ranked. All count from 1."""
 
     ordinal: int
@@ -147,9 +147,9 @@ class SnapshotStore:
         identity: Identity,
         frame: Frame,
         order: Order,
-        rows: AsyncIterator[Sequence[Row]],
+        rows: AsyncIterator[Sequence[SnapshotRow]],
         total: int | None = None,
-    ) -> Snapshot:
+    ) -> StoredSnapshot:
         """Makes the snapshot of these rows, in the place of one that was there. A member that comes twice
         counts as it came last. `total`: how many there were, when the rows are only the best of them.
         """
@@ -187,10 +187,10 @@ class SnapshotStore:
             found = await connection.execute(asked)
             return {(row.slot, row.cut, row.taken_for): row.taken_at for row in found}
 
-    async def get(self, board_id: int, snapshot: UUID) -> Snapshot | None:
+    async def get(self, board_id: int, snapshot: UUID) -> StoredSnapshot | None:
         return await self._one(snapshots.c.board_id == board_id, snapshots.c.id == snapshot)
 
-    async def of_window(self, board_id: int, period: str, slot: str, cut: str) -> Snapshot | None:
+    async def of_window(self, board_id: int, period: str, slot: str, cut: str) -> StoredSnapshot | None:
         """The last picture of a window."""
         return await self._one(
             snapshots.c.board_id == board_id,
@@ -207,7 +207,7 @@ class SnapshotStore:
         period: str | None = None,
         cut: str | None = None,
         behind: tuple[datetime, UUID] | None = None,
-    ) -> list[Snapshot]:
+    ) -> list[StoredSnapshot]:
         """Newest first, behind the one that was listed last."""
         asked = select(*_COLUMNS).where(snapshots.c.board_id == board_id)
         if period is not None:
@@ -222,7 +222,7 @@ class SnapshotStore:
 
     async def of_slots(
         self, board_id: int, period: str, cut: str, slots: Sequence[str]
-    ) -> dict[str, Snapshot]:
+    ) -> dict[str, StoredSnapshot]:
         """The last picture of each of these windows, by slot."""
         newest = (
             select(*_COLUMNS)
@@ -265,7 +265,7 @@ class SnapshotStore:
         async with self._postgres.reading() as connection:
             return (await connection.execute(oldest)).scalar_one()
 
-    async def page(self, snapshot: UUID, first: int, limit: int) -> list[Ranked]:
+    async def page(self, snapshot: UUID, first: int, limit: int) -> list[SnapshotEntry]:
         """Entries from an ordinal on."""
         asked = (
             select(*_RANKED)
@@ -278,7 +278,7 @@ class SnapshotStore:
 
     async def standings(
         self, ids: Sequence[UUID], members: Sequence[bytes]
-    ) -> dict[tuple[UUID, bytes], Ranked]:
+    ) -> dict[tuple[UUID, bytes], SnapshotEntry]:
         """Where these members stand in these snapshots, as far as they do."""
         asked = select(snapshot_entries.c.snapshot, *_RANKED).where(
             snapshot_entries.c.snapshot.in_(ids), snapshot_entries.c.member.in_(members)
@@ -333,18 +333,18 @@ class SnapshotStore:
                 await connection.execute(delete(snapshots).where(snapshots.c.id == found))
             return entries.rowcount + 1
 
-    async def _one(self, *conditions: ColumnElement[bool]) -> Snapshot | None:
+    async def _one(self, *conditions: ColumnElement[bool]) -> StoredSnapshot | None:
         asked = select(*_COLUMNS).where(*conditions).order_by(snapshots.c.taken_for.desc()).limit(1)
         async with self._postgres.reading() as connection:
             row = (await connection.execute(asked)).mappings().one_or_none()
             return None if row is None else _snapshot(row)
 
 
-_COLUMNS: Final = tuple(snapshots.c[name] for name in Snapshot.__dataclass_fields__)
-_RANKED: Final = tuple(snapshot_entries.c[name] for name in Ranked.__dataclass_fields__)
+_COLUMNS: Final = tuple(snapshots.c[name] for name in StoredSnapshot.__dataclass_fields__)
+_RANKED: Final = tuple(snapshot_entries.c[name] for name in SnapshotEntry.__dataclass_fields__)
 
 
-async def _copy(connection: AsyncConnection, rows: AsyncIterator[Sequence[Row]]) -> None:
+async def _copy(connection: AsyncConnection, rows: AsyncIterator[Sequence[SnapshotRow]]) -> None:
     raw = await connection.get_raw_connection()
     driver: Any = raw.driver_connection
     into = "COPY snapshot_staging (member, score, moment, metadata) FROM STDIN"
@@ -374,9 +374,9 @@ def _rank(order: Order) -> str:
     """  # noqa: S608  # made of the constants above
 
 
-def _snapshot(row: RowMapping) -> Snapshot:
-    return Snapshot(**{name: row[name] for name in Snapshot.__dataclass_fields__})
+def _snapshot(row: RowMapping) -> StoredSnapshot:
+    return StoredSnapshot(**{name: row[name] for name in StoredSnapshot.__dataclass_fields__})
 
 
-def _ranked(row: RowMapping) -> Ranked:
-    return Ranked(**{name: row[name] for name in Ranked.__dataclass_fields__})
+def _ranked(row: RowMapping) -> SnapshotEntry:
+    return SnapshotEntry(**{name: row[name] for name in SnapshotEntry.__dataclass_fields__})

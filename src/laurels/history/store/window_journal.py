@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from sqlalchemy import and_, case, func, or_, select, text
 
+from laurels.journal.member_fold import MemberChange
 from laurels.postgres.tables import journal
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Sequence
-    from decimal import Decimal
 
     from laurels.moments import Moment
     from laurels.postgres.engine import Postgres
@@ -18,18 +18,6 @@ if TYPE_CHECKING:
 # How long one window may take to be read, in seconds, and how many rows are fetched at a time.
 LONGEST_SECONDS: Final = 60.0
 ROWS_AT_ONCE: Final = 5000
-
-
-class JournalRow(NamedTuple):
-    """What happened to a member; `score` is None where it was removed."""
-
-    kind: str
-    member: bytes
-    score: Decimal | None
-    at: Moment
-    now: Moment
-    op: str | None
-    groups: dict[str, str] | None
 
 
 class Span(NamedTuple):
@@ -48,8 +36,8 @@ class JournalOfWindows:
         self._postgres = postgres
 
     async def of_members(
-        self, board_id: int, span: Span, members: Sequence[bytes] | None = None
-    ) -> AsyncIterator[list[JournalRow]]:
+        self, board_id: int, span: Span, members: Sequence[bytes] | None = None, *, int64: bool
+    ) -> AsyncIterator[list[MemberChange]]:
         """What each member did in that time and was given, and its removals, in order; one list a member."""
         columns = journal.c
         is_match = columns.kind == "match"  # its `op` is no aggregate, and who has no score entered no window
@@ -74,14 +62,15 @@ class JournalOfWindows:
         asked = asked.execution_options(yield_per=ROWS_AT_ONCE)
         async with self._postgres.writing(seconds=LONGEST_SECONDS) as connection:
             await connection.execute(text(f"SET LOCAL statement_timeout = '{LONGEST_SECONDS:g}s'"))
-            together: list[JournalRow] = []
+            together: list[MemberChange] = []
+            number = int if int64 else float
             rows: Any = await connection.stream(asked)
-            async for row in rows:
-                told = JournalRow(*row)
-                if together and together[0].member != told.member:
+            async for kind, member, score, at, now, op, groups in rows:
+                if together and together[0].member != member:
                     yield together
                     together = []
-                together.append(told)
+                exact = None if score is None else number(score)
+                together.append(MemberChange(kind, member, exact, at, now, op or "", groups))
             if together:
                 yield together
 

@@ -83,7 +83,7 @@ class Stream:
     """The key of the stream that takes what cannot be archived."""
 
 
-class Cursor(NamedTuple):
+class StreamCursor(NamedTuple):
     archived: StreamId
     """Everything up to here."""
     attempts: int
@@ -91,7 +91,7 @@ class Cursor(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class JournalRow:
     """One row of the journal, as it is read back."""
 
     stream_id: StreamId
@@ -146,7 +146,9 @@ class JournalStore:
             await connection.execute(text(statement))
         self._months.add(month)
 
-    async def lease(self, connection: AsyncConnection, streams: Collection[Stream]) -> dict[Stream, Cursor]:
+    async def lease(
+        self, connection: AsyncConnection, streams: Collection[Stream]
+    ) -> dict[Stream, StreamCursor]:
         """The streams that nobody else works on, with their cursors; ours until the transaction ends."""
         by_identity = {(stream.board_id, stream.key): stream for stream in streams}
         if not by_identity:
@@ -163,7 +165,9 @@ class JournalStore:
         there = select(boards.c.id).where(boards.c.id.in_({row.board_id for row in rows}))
         known = set((await connection.execute(there)).scalars())
         return {
-            by_identity[row.board_id, row.stream]: Cursor(StreamId(row.milliseconds, row.seq), row.attempts)
+            by_identity[row.board_id, row.stream]: StreamCursor(
+                StreamId(row.milliseconds, row.seq), row.attempts
+            )
             for row in rows
             if row.board_id in known
         }
@@ -202,7 +206,7 @@ class JournalStore:
             raise
         return rows
 
-    async def move(self, connection: AsyncConnection, cursors: dict[Stream, Cursor]) -> None:
+    async def move(self, connection: AsyncConnection, cursors: dict[Stream, StreamCursor]) -> None:
         """Sets the cursors of streams that are leased in this transaction."""
         if not cursors:
             return
@@ -264,7 +268,7 @@ class JournalStore:
         shard: int | None = None,
         after: tuple[StreamId, int, int] | None = None,
         limit: int = 1000,
-    ) -> list[Row]:
+    ) -> list[JournalRow]:
         """Rows of the board in the order in which they were applied; `after`: id, shard and index of one."""
         order = (journal.c.recorded_at, journal.c.seq, journal.c.shard, journal.c.index)
         chosen = select(journal).where(journal.c.board_id == board_id).order_by(*order).limit(limit)
@@ -316,11 +320,11 @@ class JournalStore:
             return list((await connection.execute(gone)).scalars())
 
 
-def _row(row: RowMapping) -> Row:
+def _row(row: RowMapping) -> JournalRow:
     score = row["score"]
     if score is not None:
         score = int(score) if score.as_tuple().exponent == 0 else float(score)
-    return Row(
+    return JournalRow(
         stream_id=_stream_id(row["recorded_at"], row["seq"]),
         shard=row["shard"],
         index=row["index"],

@@ -11,7 +11,7 @@ from sqlalchemy import func, literal, select, text, tuple_
 from laurels.postgres.tables import journal
 
 if TYPE_CHECKING:
-    from laurels.journal.store.rows import Row, StreamId
+    from laurels.journal.store.rows import JournalRow, StreamId
     from laurels.postgres.engine import Postgres
 
 # A sum over a whole journal may take that long, in seconds.
@@ -31,7 +31,7 @@ class Tally:
     bytes: int = 0
     score: Decimal = Decimal(0)
 
-    def add(self, row: Row) -> None:
+    def add(self, row: JournalRow) -> None:
         self.rows += 1
         self.at += row.at
         self.bytes += len(row.member)
