@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from laurels.errors import InvalidInput
-from laurels.index.fusion import Greatest, Lineup, Listed, ReciprocalRank, Scored, Sum, fused, passed
+from laurels.index.fusion import Greatest, Lineup, ReciprocalRank, Scored, SourceItem, Sum, fused, passed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,13 +22,13 @@ Scores = dict[int, float]
 
 
 def lineup(*keys: int) -> Lineup:
-    return Lineup.of("sources[0]", [Listed((key,), None) for key in keys])
+    return Lineup.of("sources[0]", [SourceItem((key,), None) for key in keys])
 
 
 def scored(scores: Scores, *, ascending: bool = False, field: str = "sources[0]") -> Lineup:
     """A list in the order of its scores."""
     ordered = sorted(scores.items(), key=lambda item: item[1], reverse=not ascending)
-    return Lineup.of(field, [Listed((key,), score) for key, score in ordered])
+    return Lineup.of(field, [SourceItem((key,), score) for key, score in ordered])
 
 
 def order(items: Sequence[Scored]) -> list[int]:
@@ -182,7 +182,10 @@ def test_weights_go_with_their_lists(given_weights: list[float], turn: list[int]
 
 def test_keys_that_have_no_order_are_still_ordered():
     found = fused(
-        [Lineup.of("sources[0]", [Listed((1j,), None)]), Lineup.of("sources[1]", [Listed((2j,), None)])],
+        [
+            Lineup.of("sources[0]", [SourceItem((1j,), None)]),
+            Lineup.of("sources[1]", [SourceItem((2j,), None)]),
+        ],
         ReciprocalRank(),
     )
     assert [item.key for item in found] == [(1j,), (2j,)]
@@ -197,7 +200,7 @@ def test_only_those_pass_who_are_in_every_list():
 @pytest.mark.parametrize("score", [math.nan, math.inf, -math.inf])
 def test_scores_that_are_no_numbers_are_refused(score: float):
     with pytest.raises(InvalidInput, match=r"^sources\[0\].score: of 7 must be a finite number"):
-        Lineup.of("sources[0]", [Listed((7,), score)])
+        Lineup.of("sources[0]", [SourceItem((7,), score)])
 
 
 def test_a_key_that_is_listed_twice_is_refused():
@@ -207,12 +210,12 @@ def test_a_key_that_is_listed_twice_is_refused():
 
 def test_scores_that_do_not_follow_the_order_are_refused():
     with pytest.raises(InvalidInput, match=r"^sources\[0\].score: must follow the order"):
-        Lineup.of("sources[0]", [Listed((1,), 3), Listed((2,), 5), Listed((3,), 4)])
+        Lineup.of("sources[0]", [SourceItem((1,), 3), SourceItem((2,), 5), SourceItem((3,), 4)])
 
 
 def test_scores_for_some_alone_are_refused():
     with pytest.raises(InvalidInput, match=r"^sources\[0\].score: is given for some"):
-        Lineup.of("sources[0]", [Listed((1,), 3), Listed((2,), None)])
+        Lineup.of("sources[0]", [SourceItem((1,), 3), SourceItem((2,), None)])
 
 
 @pytest.mark.parametrize("k", [-1, -0.001, math.nan, math.inf, "60", True])

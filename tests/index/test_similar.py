@@ -18,7 +18,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
 
 from laurels.errors import InvalidInput, NotFound
-from laurels.index.fusion import Listed
+from laurels.index.fusion import SourceItem
 from laurels.index.similar import METRICS, Similar, hnsw_index
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def by_hand(metric: Metric, stored: Vectors, vector: Sequence[float]) -> list[tu
     return sorted(scores, key=lambda item: (-item[1], item[0]))
 
 
-def keys(found: Sequence[Listed]) -> list[int]:
+def keys(found: Sequence[SourceItem]) -> list[int]:
     return [each.key[0] for each in found]
 
 
@@ -275,7 +275,7 @@ async def test_equal_distances_go_by_the_whole_primary_key_and_zero_has_no_direc
             insert(Take), [{"song": song, "number": number, "sound": sound} for song, number, sound in takes]
         )
     nearest = Similar(Take.sound).nearest([1, 0], k=3)
-    expected = [Listed(("a", 9), 1.0), Listed(("a", 10), 1.0), Listed(("b", 1), 1.0)]
+    expected = [SourceItem(("a", 9), 1.0), SourceItem(("a", 10), 1.0), SourceItem(("b", 1), 1.0)]
     assert await nearest.among_all(engine) == expected
     assert await nearest.among(engine, [("b", 1), ("a", 9), ("c", 1)]) == [expected[0], expected[2]]
 

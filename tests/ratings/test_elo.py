@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from laurels.boards.rating import Elo
 from laurels.ratings import elo
-from laurels.ratings.state import State
+from laurels.ratings.state import RatingState
 from laurels.ratings.systems import newcomer, outcomes
 
 RATINGS = st.floats(-3000, 5000)
@@ -40,16 +40,16 @@ def test_400_points_are_odds_of_ten_to_one(own: float, other: float, expected: f
     ],
 )
 def test_ratings_by_hand(ratings: tuple[int, int], ranks: tuple[int, int], left: tuple[float, float]):
-    players = [State(float(rating)) for rating in ratings]
+    players = [RatingState(float(rating)) for rating in ratings]
     assert [each.after.rating for each in outcomes(DUELS, players, ranks)] == pytest.approx(left, abs=1e-9)
 
 
 def test_a_newcomer_has_the_boards_initial_rating_and_no_games():
-    assert newcomer(Elo(system="elo", initial=1200)) == State(1200.0, 0)
+    assert newcomer(Elo(system="elo", initial=1200)) == RatingState(1200.0, 0)
 
 
 def test_each_match_is_a_game():
-    first, second = outcomes(DUELS, [State(1000.0, 4), State(1000.0)], [1, 2])
+    first, second = outcomes(DUELS, [RatingState(1000.0, 4), RatingState(1000.0)], [1, 2])
     assert (first.after.games, second.after.games) == (5, 1)
 
 
@@ -60,15 +60,15 @@ def test_the_expected_scores_of_two_are_one_together(own: float, other: float):
 
 @given(RATINGS, RATINGS, st.sampled_from([(1, 2), (1, 1), (2, 1)]), st.floats(1, 100))
 def test_what_one_gains_the_other_loses(own: float, other: float, ranks: tuple[int, int], k: float):
-    first, second = outcomes(Elo(system="elo", k=k), [State(own), State(other)], ranks)
+    first, second = outcomes(Elo(system="elo", k=k), [RatingState(own), RatingState(other)], ranks)
     assert first.change == -second.change
     assert first.after.rating + second.after.rating == pytest.approx(own + other, abs=1e-9)
 
 
 @given(RATINGS, RATINGS, st.sampled_from([(1, 2), (1, 1), (2, 1)]))
 def test_it_does_not_matter_who_is_named_first(own: float, other: float, ranks: tuple[int, int]):
-    there = outcomes(DUELS, [State(own), State(other)], ranks)
-    back = outcomes(DUELS, [State(other), State(own)], ranks[::-1])
+    there = outcomes(DUELS, [RatingState(own), RatingState(other)], ranks)
+    back = outcomes(DUELS, [RatingState(other), RatingState(own)], ranks[::-1])
     assert [each.after.rating for each in there] == pytest.approx([each.after.rating for each in back][::-1])
 
 
@@ -93,5 +93,5 @@ def test_no_distance_is_too_great(own: float, other: float, result: float):
 
 @given(st.floats(allow_nan=False, allow_infinity=False), st.integers(0, 10**9), st.floats(0, 1e6))
 def test_a_state_is_read_as_it_was_written_to_the_last_bit(rating: float, games: int, deviation: float):
-    state = State(rating, games, deviation, deviation / 3)
-    assert State.parse(state.text()) == state
+    state = RatingState(rating, games, deviation, deviation / 3)
+    assert RatingState.parse(state.text()) == state

@@ -16,7 +16,7 @@ from laurels.boards.keys import BoardRef
 from laurels.errors import Conflict, InvalidInput, NotFound, OutcomeUnknown
 from laurels.moments import datetime_of
 from laurels.ratings import elo
-from laurels.ratings.state import State
+from laurels.ratings.state import RatingState
 from laurels.scores.submission import Submission
 from laurels.valkey import functions
 
@@ -36,10 +36,10 @@ async def scores(laurels: Laurels, board: str, **where: Any) -> dict[str, int | 
     return {entry.member: entry.score for entry in page.entries}
 
 
-async def states(laurels: Laurels, board: str) -> dict[str, State]:
+async def states(laurels: Laurels, board: str) -> dict[str, RatingState]:
     compiled = await laurels._catalog.board(BoardRef.parse(board))  # pyright: ignore[reportPrivateUsage]  # its keys
     found = await laurels.valkey.command("HGETALL", compiled.keys.of_board(0, "ratings"))
-    return {member.decode(): State.parse(text) for member, text in found.items()}
+    return {member.decode(): RatingState.parse(text) for member, text in found.items()}
 
 
 async def journal(laurels: Laurels, board: str) -> list[JournalRow]:
@@ -331,7 +331,7 @@ class TestWhatAJournalTells:
         (difference,) = (await laurels.verify(board)).differences
         assert difference == "rating: ada: has 1017.0 1 0.0 0.0, by the journal 1016.0 1 0.0 0.0"
         await laurels.rebuild(board)
-        assert (await states(laurels, board))["ada"] == State(1016.0, 1)
+        assert (await states(laurels, board))["ada"] == RatingState(1016.0, 1)
 
     async def test_tells_of_windows_that_are_gone(
         self, laurels: Laurels, new_board: NewBoard, clock: FixedClock

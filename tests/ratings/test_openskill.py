@@ -12,7 +12,7 @@ import pytest
 from laurels.boards.rating import OpenSkill
 from laurels.errors import InvalidInput
 from laurels.ratings import openskill
-from laurels.ratings.state import State
+from laurels.ratings.state import RatingState
 from laurels.ratings.systems import newcomer, outcomes
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def test_constants_are_those_of_the_package_where_the_board_says_nothing():
 
 @installed
 def test_who_share_a_rank_and_were_alike_stay_alike():
-    first, second, third = outcomes(GAME, [State(25.0, 0, 8.0)] * 3, [2, 1, 2])
+    first, second, third = outcomes(GAME, [RatingState(25.0, 0, 8.0)] * 3, [2, 1, 2])
     assert first == third
     assert second.change > 0 > first.change
     assert all(map(math.isfinite, second.after))

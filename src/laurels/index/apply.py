@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
-from laurels.index.outbox import Outbox, State
+from laurels.index.outbox import IndexState, Outbox
 from laurels.index.rebuild import Rebuild
-from laurels.index.writes import Placer, Step, changes_of, records_a_call
+from laurels.index.writes import CursorMove, Placer, changes_of, records_a_call
 from laurels.logs import get_logger
 from laurels.valkey import hashes
 from laurels.valkey.functions import CursorMoved, DefinitionChanged
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from laurels.boards.keys import BoardRef
     from laurels.boards.retention import Retention
     from laurels.clock import Clock
-    from laurels.index.declare import Declared
-    from laurels.index.outbox import Captured, Moved
+    from laurels.index.declare import DeclaredIndex
+    from laurels.index.outbox import Captured, PositionChange
     from laurels.moments import Moment
     from laurels.valkey.client import Valkey
 
@@ -57,7 +57,7 @@ class Applied(msgspec.Struct, array_like=True):
     rows: list[int]
 
 
-class Cursor(NamedTuple):
+class IndexCursor(NamedTuple):
     """How far the index is, as Valkey knows it."""
 
     calls: int
@@ -68,7 +68,7 @@ class Cursor(NamedTuple):
 class Applier:
     """Keeps one index in step with its table."""
 
-    index: Declared[Any]
+    index: DeclaredIndex[Any]
     ref: BoardRef
     engine: AsyncEngine
     valkey: Valkey
@@ -143,7 +143,7 @@ class Applier:
                 return
         await self.rebuild()
 
-    async def _finish(self, connection: AsyncConnection, state: State, cursor: Cursor) -> bool:
+    async def _finish(self, connection: AsyncConnection, state: IndexState, cursor: IndexCursor) -> bool:
         """Consumes what a round applied before it was interrupted; whether there was such a round."""
         since, seqs = cursor.applied.since, cursor.applied.rows
         if not since == state.calls < cursor.calls or state.built_as != self.index.fingerprint:
@@ -164,14 +164,14 @@ class Applier:
             except DefinitionChanged as changed:
                 await self.catalog.refresh(self.ref, changed.known)
 
-    def _is_in_step(self, state: State, cursor: Cursor | None) -> bool:
+    def _is_in_step(self, state: IndexState, cursor: IndexCursor | None) -> bool:
         return cursor is not None and cursor.calls == state.calls and state.built_as == self.index.fingerprint
 
-    async def _cursor(self) -> Cursor | None:
+    async def _cursor(self) -> IndexCursor | None:
         board = await self.catalog.board(self.ref)
         return await read_cursor(self.valkey, board)
 
-    async def _apply(self, state: State, rows: list[Captured], moved: dict[str, Moved]) -> int:
+    async def _apply(self, state: IndexState, rows: list[Captured], moved: dict[str, PositionChange]) -> int:
         """How many calls were applied then, in all."""
         now = self.clock()
         seqs: defaultdict[str, list[int]] = defaultdict(list)
@@ -182,12 +182,12 @@ class Applier:
         for first in range(0, len(keys), size):
             some = keys[first : first + size]
             applied.rows += [seq for key in some for seq in seqs[key]]
-            step = Step(str(calls), str(calls + 1), msgspec.msgpack.encode(applied))
+            step = CursorMove(str(calls), str(calls + 1), msgspec.msgpack.encode(applied))
             await self._call({key: moved[key] for key in some}, now, step)
             calls += 1
         return calls
 
-    async def _call(self, moved: dict[str, Moved], now: Moment, step: Step) -> None:
+    async def _call(self, moved: dict[str, PositionChange], now: Moment, step: CursorMove) -> None:
         of_text = self.index.members.of_text
         changes = changes_of(self.index, ((of_text(key), each) for key, each in moved.items()), now)
         board = await self.catalog.board(self.ref)
@@ -201,17 +201,17 @@ class Applier:
                 board = await self.catalog.refresh(self.ref, changed.known)
 
     async def _consume(
-        self, connection: AsyncConnection, number: int, rows: list[Captured], moved: dict[str, Moved]
+        self, connection: AsyncConnection, number: int, rows: list[Captured], moved: dict[str, PositionChange]
     ) -> None:
-        await self.outbox.consume(connection, rows, moved, State(number, self.index.fingerprint))
+        await self.outbox.consume(connection, rows, moved, IndexState(number, self.index.fingerprint))
 
 
 _applied = msgspec.msgpack.Decoder(Applied)
 
 
-async def read_cursor(valkey: Valkey, board: Board) -> Cursor | None:
+async def read_cursor(valkey: Valkey, board: Board) -> IndexCursor | None:
     """None: Valkey knows nothing of the index."""
     calls, rows = await valkey.run(hashes.get_many(board.keys.of_board(0, "index"), ("cursor", "rows")))
     if calls is None:
         return None
-    return Cursor(int(calls), _applied.decode(rows) if rows else Applied(int(calls), []))
+    return IndexCursor(int(calls), _applied.decode(rows) if rows else Applied(int(calls), []))

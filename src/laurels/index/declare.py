@@ -94,7 +94,7 @@ class LeaderboardIndex:
 
 
 @dataclass(frozen=True, eq=False)
-class Declared(Generic[Model]):
+class DeclaredIndex(Generic[Model]):
     """An index together with the model and the columns that it speaks of."""
 
     model: type[Model]
@@ -174,10 +174,10 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-_known: dict[type[Any], tuple[Declared[Any], ...]] = {}
+_known: dict[type[Any], tuple[DeclaredIndex[Any], ...]] = {}
 
 
-def declared(model: type[Model]) -> tuple[Declared[Model], ...]:
+def declared(model: type[Model]) -> tuple[DeclaredIndex[Model], ...]:
     """The indexes of a model, in the order of their declaration; raises `InvalidInput` when it has none."""
     found = _known.get(model)
     if not found:
@@ -188,7 +188,7 @@ def declared(model: type[Model]) -> tuple[Declared[Model], ...]:
     return found
 
 
-def declared_as(model: type[Model], which: str | InstrumentedAttribute[Any] | None) -> Declared[Model]:
+def declared_as(model: type[Model], which: str | InstrumentedAttribute[Any] | None) -> DeclaredIndex[Model]:
     """One index of a model: by its name or by its score; the only one when none is named."""
     found = declared(model)
     if which is None:
@@ -240,7 +240,7 @@ class _Checker:
         self._mapper = mapper
         self._where = ""
 
-    def check(self, given: object) -> Iterator[Declared[Any]]:
+    def check(self, given: object) -> Iterator[DeclaredIndex[Any]]:
         self._where = f"{self._model.__name__}.__leaderboards__"
         if not isinstance(given, list | tuple):
             raise self._wrong("", "is a list: write `__leaderboards__ = [LeaderboardIndex(…)]`")
@@ -255,7 +255,7 @@ class _Checker:
             labels.add(index.label)
             yield self._resolve(index)
 
-    def _resolve(self, index: LeaderboardIndex) -> Declared[Any]:
+    def _resolve(self, index: LeaderboardIndex) -> DeclaredIndex[Any]:
         mapped = self._mapper.local_table
         if not isinstance(mapped, Table):
             raise self._wrong("", "needs a model that is mapped to a table")
@@ -283,7 +283,7 @@ class _Checker:
         kinds: tuple[Kind, ...] = tuple(self._kind(column) for column in key)
         texts = tuple(getattr(plain_type(column.type), "as_uuid", True) is False for column in key)
         members = MemberCodec(kinds, tuple(column.name for column in key), texts)
-        found = Declared(self._model, index, table, key, score, groups, at, members)
+        found = DeclaredIndex(self._model, index, table, key, score, groups, at, members)
         try:
             _ = found.definition
         except InvalidInput as error:

@@ -31,7 +31,7 @@ RRF_K: Final = 60
 """As in the paper that named it: Cormack, Clarke and Büttcher, 2009."""
 
 
-class Listed(NamedTuple):
+class SourceItem(NamedTuple):
     """An item as a source tells of it; a list of the user's own may have no scores."""
 
     key: Key
@@ -62,7 +62,7 @@ class Lineup:
     places: Mapping[Key, Place]
 
     @classmethod
-    def of(cls, field: str, listed: Iterable[Listed]) -> Lineup:
+    def of(cls, field: str, listed: Iterable[SourceItem]) -> Lineup:
         """Raises `InvalidInput` where these are no lineup."""
         places: dict[Key, Place] = {}
         for rank, (key, score) in enumerate(listed, start=1):

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import InstrumentedAttribute
 
     from laurels.engine import Laurels
-    from laurels.index.declare import Declared
+    from laurels.index.declare import DeclaredIndex
 
 Model = TypeVar("Model")
 
@@ -53,7 +53,7 @@ class Indexes:
         self.engine = engine
         self.models = models_of(models)
         self._project = project
-        self._appliers: dict[Declared[Any], Applier] = {}
+        self._appliers: dict[DeclaredIndex[Any], Applier] = {}
         if not self.models:
             raise InvalidInput.at("models", "none of them declares a leaderboard in `__leaderboards__`")
 
@@ -90,7 +90,7 @@ class Indexes:
         for applier in self._appliers.values():
             await applier.settled()
 
-    async def _define(self, index: Declared[Any]) -> None:
+    async def _define(self, index: DeclaredIndex[Any]) -> None:
         """The board holds nothing that the table does not tell, so what cannot change is made anew."""
         board, definer = index.ref(self._project), self.laurels.index_definer
         for _ in range(2):  # another process may define it at the same moment
@@ -108,7 +108,7 @@ class Indexes:
         declared_as(model, index)
         return Ranking(model, index, opened=self)
 
-    def board(self, index: Declared[Any]) -> str:
+    def board(self, index: DeclaredIndex[Any]) -> str:
         """The board that holds an index: for the engine's own questions, HTTP and the command line."""
         return str(index.ref(self._project))
 

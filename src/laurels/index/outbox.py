@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
 
 from sqlalchemy import text
 
-from laurels.index.positions import NOWHERE, Change, Placed, Position, folded, read_position, write_position
+from laurels.index.positions import (
+    NOWHERE,
+    Placement,
+    Position,
+    RecordChange,
+    folded,
+    read_position,
+    write_position,
+)
 from laurels.index.triggers import is_indexed, key_text, of_row, row_groups, row_moment, row_score, table_name
 
 if TYPE_CHECKING:
@@ -25,7 +33,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Row
     from sqlalchemy.ext.asyncio import AsyncConnection
 
-    from laurels.index.declare import Declared
+    from laurels.index.declare import DeclaredIndex
     from laurels.moments import Moment
 
 RECORDS_AT_ONCE: Final = 1000
@@ -47,13 +55,13 @@ class Captured:
     groups: tuple[str, ...]
     position: Position
 
-    def change(self) -> Change:
+    def change(self) -> RecordChange:
         if self.op == "clear":
             raise AssertionError("a table that was emptied is no change of one record")
-        return Change(self.op, self.moment, self.score, self.groups)
+        return RecordChange(self.op, self.moment, self.score, self.groups)
 
 
-class State(NamedTuple):
+class IndexState(NamedTuple):
     """How far the index is, as its database knows it."""
 
     calls: int
@@ -61,7 +69,7 @@ class State(NamedTuple):
     built_as: str
 
 
-class Moved(NamedTuple):
+class PositionChange(NamedTuple):
     """Where a record stood, and where it stands after a round."""
 
     before: Position
@@ -72,7 +80,7 @@ class Record(NamedTuple):
     """A row of the table as the index sees it."""
 
     key: str
-    row: Placed | None
+    row: Placement | None
     """None: it is not indexed."""
     position: Position
 
@@ -80,7 +88,7 @@ class Record(NamedTuple):
 class Outbox:
     """The rows of one index; each method works on the caller's transaction."""
 
-    def __init__(self, index: Declared[Any]) -> None:
+    def __init__(self, index: DeclaredIndex[Any]) -> None:
         self._index = index
         self._name = {"index": index.name}
 
@@ -90,16 +98,16 @@ class Outbox:
         """
         await (await _driver(connection)).execute(_TURN, {**self._name, "idle": f"{idle}s"})
 
-    async def state(self, connection: AsyncConnection) -> State:
+    async def state(self, connection: AsyncConnection) -> IndexState:
         asked = text("SELECT calls, built_as FROM laurels_index.indexes WHERE index = :index")
         found = (await connection.execute(asked, self._name)).one_or_none()
-        return State(0, "") if found is None else State(*found)
+        return IndexState(0, "") if found is None else IndexState(*found)
 
     async def count(self, connection: AsyncConnection) -> int:
         asked = text("SELECT count(*) FROM laurels_index.outbox WHERE index = :index")
         return (await connection.execute(asked, self._name)).scalar_one()
 
-    async def begin_round(self, connection: AsyncConnection, limit: int) -> tuple[State, list[Captured]]:
+    async def begin_round(self, connection: AsyncConnection, limit: int) -> tuple[IndexState, list[Captured]]:
         """The turn and what is pending, in one statement unless it has to wait for the turn.
 
         What it sees may be from just before the turn: then Valkey's cursor has moved, and refuses it.
@@ -112,7 +120,7 @@ class Outbox:
         await self.take_turn(connection)
         return await self.pending(connection, limit)
 
-    async def pending(self, connection: AsyncConnection, limit: int) -> tuple[State, list[Captured]]:
+    async def pending(self, connection: AsyncConnection, limit: int) -> tuple[IndexState, list[Captured]]:
         """How far the index is, and the next changes, oldest first, each with its record's position."""
         driver = await _driver(connection)
         return _pending(await (await driver.execute(_PENDING, {**self._name, "limit": limit})).fetchall())
@@ -129,13 +137,13 @@ class Outbox:
         asked = text("SELECT DISTINCT key FROM laurels_index.outbox WHERE index = :index AND key IS NOT NULL")
         return list((await connection.execute(asked, self._name)).scalars())
 
-    def moved(self, rows: Iterable[Captured], now: Moment) -> dict[str, Moved]:
+    def moved(self, rows: Iterable[Captured], now: Moment) -> dict[str, PositionChange]:
         """What these changes make of their records, by key."""
         of_key: defaultdict[str, list[Captured]] = defaultdict(list)
         for row in rows:
             of_key[row.key].append(row)
         return {
-            key: Moved(
+            key: PositionChange(
                 own[0].position,
                 folded(self._index.rule, own[0].position, (row.change() for row in own), now),
             )
@@ -146,8 +154,8 @@ class Outbox:
         self,
         connection: AsyncConnection,
         rows: Sequence[Captured],
-        moved: dict[str, Moved],
-        reached: State | None = None,
+        moved: dict[str, PositionChange],
+        reached: IndexState | None = None,
     ) -> None:
         """Takes changes out, and writes down where they left their records, and the index."""
         positions = {key: each.after for key, each in moved.items()}
@@ -270,9 +278,9 @@ _CONSUMED: Final = f"WITH {_CONSUME}"
 _APPLIED: Final = f"WITH reached AS ({_REACH}), {_CONSUME}"
 
 
-def _pending(found: list[tuple[Any, ...]]) -> tuple[State, list[Captured]]:
+def _pending(found: list[tuple[Any, ...]]) -> tuple[IndexState, list[Captured]]:
     calls, built_as, first, *_ = found[0]
-    state = State(0, "") if calls is None else State(calls, built_as)
+    state = IndexState(0, "") if calls is None else IndexState(calls, built_as)
     return state, [] if first is None else [_captured(row[2:]) for row in found]
 
 
@@ -297,5 +305,5 @@ def _record(row: Row[Any]) -> Record:
         moment = row.moment
         if moment is None:
             moment = position[-1].moment if position else row.now
-        placed = Placed(moment, row.score, tuple(row.groups))
+        placed = Placement(moment, row.score, tuple(row.groups))
     return Record(row.key, placed, position)

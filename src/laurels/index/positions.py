@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 OnUpdate = Literal["move", "keep"]
 
 
-class Placed(NamedTuple):
+class Placement(NamedTuple):
     """One place: when it was written, and what decides it."""
 
     moment: Moment
@@ -27,14 +27,14 @@ class Placed(NamedTuple):
     groups: tuple[str, ...]
 
 
-Position = tuple[Placed, ...]
+Position = tuple[Placement, ...]
 NOWHERE: Position = ()
 
 Window = tuple[int, tuple[str, ...]]
 """Its number, and the group: (), ("asia",) or ("asia", "tokyo")."""
 
 
-class Change(NamedTuple):
+class RecordChange(NamedTuple):
     """What a commit did to one record."""
 
     op: Literal["put", "nil", "gone"]
@@ -61,26 +61,26 @@ class Rule:
         """The oldest window that can be asked for."""
         return None if self.keep is None else self.number(now) - self.keep + 1
 
-    def after(self, position: Position, change: Change, now: Moment) -> Position:
+    def after(self, position: Position, change: RecordChange, now: Moment) -> Position:
         """The position that a change leaves. A moment that no window can hold is as no score."""
         if change.op == "gone":
             return NOWHERE
         placed = None
         if change.op == "put" and change.score is not None and EARLIEST <= change.moment < LATEST:
-            placed = Placed(change.moment, change.score, change.groups)
+            placed = Placement(change.moment, change.score, change.groups)
         others = NOWHERE
         if self.on_update == "keep":
             number = self.number(change.moment)
             others = tuple(each for each in position if self.number(each.moment) != number)
         return self._pruned((*others, placed) if placed else others, now)
 
-    def settled(self, position: Position, row: Placed | None, now: Moment) -> Position:
+    def settled(self, position: Position, row: Placement | None, now: Moment) -> Position:
         """The position of a record as its table has it, where what was captured of it may lack something."""
         if row is None:
             return NOWHERE if self.on_update == "move" else self._pruned(position, now)
         if position and position[-1] == row:
             return self._pruned(position, now)
-        change = Change("put", row.moment, row.score, row.groups)
+        change = RecordChange("put", row.moment, row.score, row.groups)
         return self.after(position, change, now)
 
     def windows(self, position: Position, now: Moment) -> dict[Window, int]:
@@ -102,13 +102,13 @@ class Rule:
         return (*kept, position[-1])
 
 
-def folded(rule: Rule, position: Position, changes: Iterable[Change], now: Moment) -> Position:
+def folded(rule: Rule, position: Position, changes: Iterable[RecordChange], now: Moment) -> Position:
     for change in changes:
         position = rule.after(position, change, now)
     return position
 
 
-_decoder = msgspec.msgpack.Decoder(tuple[Placed, ...])
+_decoder = msgspec.msgpack.Decoder(tuple[Placement, ...])
 
 
 def write_position(position: Position) -> bytes:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncSession
     from sqlalchemy.orm import InstrumentedAttribute
 
-    from laurels.index.declare import Declared
+    from laurels.index.declare import DeclaredIndex
     from laurels.index.indexes import Indexes
     from laurels.scores.results import Entry, Page, Standing
 
@@ -89,7 +89,7 @@ class Ranking(Generic[Model]):
         return replace(self, session=session)
 
     @property
-    def declared(self) -> Declared[Model]:
+    def declared(self) -> DeclaredIndex[Model]:
         return declared_as(self.model, self.which)
 
     async def top(self, k: int) -> list[Ranked[Model]]:

@@ -19,9 +19,9 @@ from sqlalchemy import text
 from laurels.boards.board import Board, WindowAddress
 from laurels.boards.retention import PARTS
 from laurels.errors import Unavailable
-from laurels.index.outbox import LONG_SECONDS, Moved, Outbox
+from laurels.index.outbox import LONG_SECONDS, Outbox, PositionChange
 from laurels.index.positions import NOWHERE
-from laurels.index.writes import Placer, Step, changes_of, records_a_call
+from laurels.index.writes import CursorMove, Placer, changes_of, records_a_call
 from laurels.valkey import functions, hashes, keyspace
 from laurels.valkey.functions import FenceLapsed
 from laurels.valkey.messages import Fence
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from laurels.boards.keys import BoardRef
     from laurels.boards.retention import Retention
     from laurels.clock import Clock
-    from laurels.index.declare import Declared
+    from laurels.index.declare import DeclaredIndex
     from laurels.index.positions import Position
     from laurels.valkey.client import Valkey, Value
 
@@ -49,7 +49,7 @@ WINDOWS_A_SWITCH: Final = 50
 class Rebuild:
     """One run."""
 
-    index: Declared[Any]
+    index: DeclaredIndex[Any]
     ref: BoardRef
     engine: AsyncEngine
     valkey: Valkey
@@ -108,12 +108,12 @@ class Rebuild:
     async def _write(self, positions: dict[str, Position]) -> None:
         now = self.clock()
         of_text, size = self.index.members.of_text, records_a_call(self.index)
-        moved = [(of_text(key), Moved(NOWHERE, position)) for key, position in positions.items()]
+        moved = [(of_text(key), PositionChange(NOWHERE, position)) for key, position in positions.items()]
         for first in range(0, len(moved), size):
             changes = changes_of(self.index, moved[first : first + size], now)
             targets = self._placer.targets(changes, now)
             self._made |= {target.address: target for target in targets}
-            step = Step(str(self._steps or ""), str(self._steps + 1))
+            step = CursorMove(str(self._steps or ""), str(self._steps + 1))
             self._steps += 1
             await self._placer.place(targets, now, step)
             await self._limit_life(targets)

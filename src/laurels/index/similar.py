@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 from sqlalchemy import Float, Index, exc, func, literal, select, text, tuple_
 
 from laurels.errors import InvalidInput, NotFound
-from laurels.index.fusion import Listed
+from laurels.index.fusion import SourceItem
 from laurels.index.sources import attribute_of, checked_count
 from laurels.wording import one_of
 
@@ -106,19 +106,19 @@ class Nearest:
         index: Indexes,
         mapper: Mapper[Any],  # noqa: ARG002  # the column knows its own
         among: Collection[Key] | None,
-    ) -> list[Listed]:
+    ) -> list[SourceItem]:
         if among is None:
             return await self.among_all(index.engine)
         return await self.among(index.engine, among)
 
-    async def among_all(self, engine: AsyncEngine) -> list[Listed]:
+    async def among_all(self, engine: AsyncEngine) -> list[SourceItem]:
         """Nearest first, by an index where there is one."""
         async with self._asking(engine) as connection:
             await connection.execute(self._settings())
             found = await self._ask(connection, self._by_index())
             return found if len(found) == self.k else await self._ask(connection, self._exactly())
 
-    async def among(self, engine: AsyncEngine, candidates: Collection[Key]) -> list[Listed]:
+    async def among(self, engine: AsyncEngine, candidates: Collection[Key]) -> list[SourceItem]:
         """Nearest first, exactly."""
         if not candidates:
             return []
@@ -136,11 +136,13 @@ class Nearest:
                 await connection.rollback()
                 raise await self._explained(connection, error) from error
 
-    async def _ask(self, connection: AsyncConnection, statement: Select[*tuple[Any, ...]]) -> list[Listed]:
+    async def _ask(
+        self, connection: AsyncConnection, statement: Select[*tuple[Any, ...]]
+    ) -> list[SourceItem]:
         rows = await connection.execute(statement)
         # Between the zero vector and any other there is no angle: its cosine is no number.
         near = sorted((distance, tuple(key)) for *key, distance in rows if not math.isnan(distance))
-        return [Listed(key, self._score(distance)) for distance, key in near]
+        return [SourceItem(key, self._score(distance)) for distance, key in near]
 
     def _score(self, distance: float) -> float:
         """What a distance, as pgvector has it, is worth."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, Sup
 from sqlalchemy import inspect
 
 from laurels.errors import InvalidInput
-from laurels.index.fusion import Listed, shown
+from laurels.index.fusion import SourceItem, shown
 from laurels.index.query import Ranking
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Source(Protocol):
 
     async def listed(
         self, index: Indexes, mapper: Mapper[Any], among: Collection[Key] | None
-    ) -> Iterable[Listed]:
+    ) -> Iterable[SourceItem]:
         """Best first; of the candidates alone where there are some."""
         ...
 
@@ -60,14 +60,14 @@ class Standings:
         index: Indexes,
         mapper: Mapper[Any],  # noqa: ARG002  # the index knows its keys
         among: Collection[Key] | None,
-    ) -> list[Listed]:
+    ) -> list[SourceItem]:
         ranking = replace(self.ranking, opened=index)
         if among is None:
             found = await ranking.entries(self.k, self.end)
         else:
             ranked = await ranking.among(among)
             found = (ranked if self.end == "top" else ranked[::-1])[: self.k]
-        return [Listed(whole(each.key), each.score) for each in found]
+        return [SourceItem(whole(each.key), each.score) for each in found]
 
 
 class Leaderboard:
@@ -124,7 +124,7 @@ class RankedList:
         index: Indexes,  # noqa: ARG002  # the list is there already
         mapper: Mapper[Any],
         among: Collection[Key] | None,
-    ) -> list[Listed]:
+    ) -> list[SourceItem]:
         listed = [_read(number, item, mapper) for number, item in enumerate(self._items)]
         return listed if among is None else [each for each in listed if each.key in among]
 
@@ -162,13 +162,13 @@ def whole(key: object) -> Key:
     return cast("Key", key) if isinstance(key, tuple) else (key,)
 
 
-def _read(number: int, item: object, mapper: Mapper[Any]) -> Listed:
+def _read(number: int, item: object, mapper: Mapper[Any]) -> SourceItem:
     """A pair is a key and its score where keys have one column, or where it begins with a tuple."""
     values = whole(item)
     if len(values) == 2 and (len(mapper.primary_key) == 1 or isinstance(values[0], tuple)):
         key, score = values
-        return Listed(_key(number, key, mapper), _score(number, score))
-    return Listed(_key(number, item, mapper), None)
+        return SourceItem(_key(number, key, mapper), _score(number, score))
+    return SourceItem(_key(number, item, mapper), None)
 
 
 def _key(number: int, given: object, mapper: Mapper[Any]) -> Key:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Column, Connection
 
     from laurels.clock import Clock
-    from laurels.index.declare import Declared
+    from laurels.index.declare import DeclaredIndex
 
 SCHEMA: Final = "laurels_index"
 CHANNEL: Final = "laurels_index"
@@ -116,7 +116,7 @@ def follow_clock(engine: AsyncEngine, clock: Clock) -> None:
     event.listen(engine.sync_engine, "begin", set_moment)
 
 
-async def check_installed(connection: AsyncConnection, index: Declared[Any]) -> None:
+async def check_installed(connection: AsyncConnection, index: DeclaredIndex[Any]) -> None:
     """Raises `StartupError` unless the triggers are there, as this declaration has them, and enabled."""
     asked = text(
         "SELECT count(*) FROM pg_trigger JOIN pg_proc ON pg_proc.oid = tgfoid "
@@ -136,13 +136,13 @@ async def check_installed(connection: AsyncConnection, index: Declared[Any]) -> 
         )
 
 
-def key_text(index: Declared[Any], row: str) -> str:
+def key_text(index: DeclaredIndex[Any], row: str) -> str:
     """The key of a row as text: its column's, or a JSON list of several."""
     columns = [_text(row, column) for column in index.key]
     return columns[0] if len(columns) == 1 else f"to_jsonb(ARRAY[{', '.join(columns)}])::text"
 
 
-def is_indexed(index: Declared[Any], row: str) -> str:
+def is_indexed(index: DeclaredIndex[Any], row: str) -> str:
     """Whether a row is in the index: it has a score, a group at each level, a moment, and a key that fits."""
     needed = [f"{of_row(row, column)} IS NOT NULL" for column in (index.score, *index.groups)]
     if index.at is not None:
@@ -158,21 +158,21 @@ def is_indexed(index: Declared[Any], row: str) -> str:
     return " AND ".join(needed)
 
 
-def row_moment(index: Declared[Any], row: str) -> str | None:
+def row_moment(index: DeclaredIndex[Any], row: str) -> str | None:
     """When a row says that it happened, in microseconds; None where the write's own moment counts."""
     return None if index.at is None else _microseconds(of_row(row, index.at))
 
 
-def row_groups(index: Declared[Any], row: str) -> str:
+def row_groups(index: DeclaredIndex[Any], row: str) -> str:
     """The values of a row's groups, as text."""
     return f"ARRAY[{', '.join(_text(row, column) for column in index.groups)}]::text[]"
 
 
-def row_score(index: Declared[Any], row: str) -> str:
+def row_score(index: DeclaredIndex[Any], row: str) -> str:
     return f"{of_row(row, index.score)}::bigint"
 
 
-def table_name(index: Declared[Any]) -> str:
+def table_name(index: DeclaredIndex[Any]) -> str:
     return _quoted.format_table(index.table)
 
 
@@ -193,11 +193,11 @@ def _microseconds(timestamp: str) -> str:
     return f"least(extract(epoch FROM {timestamp}) * 1000000, 9e18)::bigint"
 
 
-def _function(index: Declared[Any]) -> str:
+def _function(index: DeclaredIndex[Any]) -> str:
     return f"laurels_{digest(index.name)}"
 
 
-def _described(index: Declared[Any]) -> str:
+def _described(index: DeclaredIndex[Any]) -> str:
     """What the function is for, and which version of it; whether it notifies makes no difference."""
     return f"leaderboard {index.name}, {digest(_body(index, notify=True))}"
 
@@ -206,7 +206,7 @@ def _literal(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
-def _body(index: Declared[Any], *, notify: bool) -> str:
+def _body(index: DeclaredIndex[Any], *, notify: bool) -> str:
     name = _literal(index.name)
     insert = f"INSERT INTO {SCHEMA}.outbox (index, key, op, score, groups, moment)"
     moment = row_moment(index, "n") or "written"
@@ -263,7 +263,7 @@ _SEEN: Final = {
 }
 
 
-def _statements(index: Declared[Any], *, notify: bool) -> list[str]:
+def _statements(index: DeclaredIndex[Any], *, notify: bool) -> list[str]:
     function = _function(index)
     table = table_name(index)
     return [
@@ -281,7 +281,7 @@ def _statements(index: Declared[Any], *, notify: bool) -> list[str]:
     ]
 
 
-def _removal(index: Declared[Any]) -> list[str]:
+def _removal(index: DeclaredIndex[Any]) -> list[str]:
     return [
         f"DROP FUNCTION IF EXISTS {SCHEMA}.{_function(index)}() CASCADE",
         *(

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from laurels.boards.board import Board, Target
-    from laurels.index.declare import Declared
-    from laurels.index.outbox import Moved
+    from laurels.index.declare import DeclaredIndex
+    from laurels.index.outbox import PositionChange
     from laurels.index.positions import Window
     from laurels.moments import Moment
     from laurels.valkey.client import Valkey, Value
@@ -29,7 +29,7 @@ Changes = dict["Window", dict[bytes, bytes]]
 """By window: each member's new place, or b"" where it goes out."""
 
 
-class Step(NamedTuple):
+class CursorMove(NamedTuple):
     """A move of the index's cursor, and what is to be remembered of it."""
 
     expected: str
@@ -37,11 +37,13 @@ class Step(NamedTuple):
     rows: bytes = b""
 
 
-def records_a_call(index: Declared[Any]) -> int:
+def records_a_call(index: DeclaredIndex[Any]) -> int:
     return max(1, WRITES_A_CALL // (len(index.dimensions) + 1))
 
 
-def changes_of(index: Declared[Any], moved: Iterable[tuple[str, Moved]], now: Moment) -> Changes:
+def changes_of(
+    index: DeclaredIndex[Any], moved: Iterable[tuple[str, PositionChange]], now: Moment
+) -> Changes:
     """What is to be written for records that moved; each is named by its member."""
     changes: defaultdict[Window, dict[bytes, bytes]] = defaultdict(dict)
     place = Ordering.of(index.definition).score_place
@@ -62,7 +64,7 @@ class Placer:
 
     valkey: Valkey
     board: Board
-    index: Declared[Any]
+    index: DeclaredIndex[Any]
 
     def target(self, window: Window, now: Moment) -> Target | None:
         """The window as the board has it; None once it is over."""
@@ -74,7 +76,7 @@ class Placer:
         found = ((self.target(window, now), members) for window, members in changes.items())
         return {target: members for target, members in found if target}
 
-    async def place(self, targets: dict[Target, dict[bytes, bytes]], now: Moment, step: Step) -> None:
+    async def place(self, targets: dict[Target, dict[bytes, bytes]], now: Moment, step: CursorMove) -> None:
         """One call; raises `CursorMoved` when the index is not where the step begins."""
         keys = [self.board.keys.of_board(0, name) for name in ("board", "index", "journal")]
         rest: list[Value] = [step.rows]

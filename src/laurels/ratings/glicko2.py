@@ -19,7 +19,7 @@ MOST_STEPS: Final = 1000
 FARTHEST: Final = 30.0
 
 
-class Player(NamedTuple):
+class Glicko2Player(NamedTuple):
     rating: float
     deviation: float
     volatility: float
@@ -28,15 +28,17 @@ class Player(NamedTuple):
 class Game(NamedTuple):
     """A result against an opponent: 1, 0.5 or 0."""
 
-    opponent: Player
+    opponent: Glicko2Player
     result: float
 
 
-def rated(player: Player, games: Sequence[Game], tau: float) -> Player:
+def rated(player: Glicko2Player, games: Sequence[Game], tau: float) -> Glicko2Player:
     """The player after a rating period with these games, of which there is at least one.
 
-    >>> games = [Game(Player(1400, 30, 0.06), 1), Game(Player(1550, 100, 0.06), 0)]
-    >>> after = rated(Player(1500, 200, 0.06), [*games, Game(Player(1700, 300, 0.06), 0)], tau=0.5)
+    >>> player, weak, even, strong = (
+    ...     Glicko2Player(*each, 0.06) for each in [(1500, 200), (1400, 30), (1550, 100), (1700, 300)]
+    ... )
+    >>> after = rated(player, [Game(weak, 1), Game(even, 0), Game(strong, 0)], tau=0.5)
     >>> round(after.rating, 2), round(after.deviation, 2), round(after.volatility, 5)
     (1464.05, 151.52, 0.06)
     """
@@ -51,7 +53,7 @@ def rated(player: Player, games: Sequence[Game], tau: float) -> Player:
     variance = 1 / precision
     sigma = _volatility(player.volatility, phi, variance, variance * gained, tau)
     after = 1 / math.sqrt(1 / (phi**2 + sigma**2) + precision)
-    return Player(player.rating + SCALE * after**2 * gained, after * SCALE, sigma)
+    return Glicko2Player(player.rating + SCALE * after**2 * gained, after * SCALE, sigma)
 
 
 def _weight(phi: float) -> float:

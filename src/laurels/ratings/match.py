@@ -58,7 +58,7 @@ class Matched(msgspec.Struct, frozen=True):
     players: list[RatedPlayer]
 
 
-class Played(msgspec.Struct, frozen=True):
+class CheckedMatch(msgspec.Struct, frozen=True):
     """A match that the board accepts: its players as submissions of ratings to come, and their ranks."""
 
     given: Match
@@ -71,7 +71,7 @@ class Played(msgspec.Struct, frozen=True):
         return self.parts[0].id
 
 
-def check_match(board: Board, given: Match, now: Moment, call: str, index: int = 0) -> Played:
+def check_match(board: Board, given: Match, now: Moment, call: str, index: int = 0) -> CheckedMatch:
     """Everything that can be known without the store; raises `InvalidInput` naming the field.
 
     `index`: the first player's place in the call.
@@ -89,7 +89,7 @@ def check_match(board: Board, given: Match, now: Moment, call: str, index: int =
     parts = [
         _check_player(board, given, now, (place, index + place), name) for place in range(len(given.players))
     ]
-    return Played(given, parts, ranks)
+    return CheckedMatch(given, parts, ranks)
 
 
 def _check_players(rating: Rating, given: Match) -> list[int]:

@@ -20,7 +20,7 @@ from laurels.boards.ordering import whole
 from laurels.errors import InvalidInput, KeyTaken, OutcomeUnknown, Unavailable
 from laurels.journal.entry import match_entry
 from laurels.ratings.match import Match, Matched, RatedPlayer, check_match
-from laurels.ratings.sheet import Known, Sheet
+from laurels.ratings.sheet import KnownRatings, Sheet
 from laurels.scores.payload import BOARD_KEYS, Parcel, lay_out
 from laurels.scores.send import Courier
 from laurels.scores.submission import MADE_ID
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from laurels.boards.keys import BoardRef
     from laurels.clock import Clock
     from laurels.moments import Moment
-    from laurels.ratings.match import Played
-    from laurels.ratings.systems import Outcome
+    from laurels.ratings.match import CheckedMatch
+    from laurels.ratings.systems import RatingChange
     from laurels.scores.rolling import Rolling
     from laurels.scores.submission import Checked
     from laurels.valkey.client import Valkey, Value
@@ -53,7 +53,7 @@ _Waiting = tuple[Match, "asyncio.Future[Matched]"]
 
 
 @dataclass(slots=True)
-class _Queue:
+class _MatchQueue:
     """Matches of one board that wait for the call under way."""
 
     waiting: deque[_Waiting] = field(default_factory=deque[_Waiting])
@@ -61,13 +61,13 @@ class _Queue:
 
 
 @dataclass(slots=True)
-class _Call:
+class _MatchCall:
     """Matches that go out together, and who waits for each."""
 
     board: Board
     now: Moment
     id: str
-    matches: list[Played]
+    matches: list[CheckedMatch]
     answers: list[asyncio.Future[Matched]]
 
 
@@ -80,7 +80,7 @@ class Matches:
         self._catalog = catalog
         self._rolling = rolling
         self._clock = clock
-        self._queues: dict[tuple[BoardRef, Durability], _Queue] = {}
+        self._queues: dict[tuple[BoardRef, Durability], _MatchQueue] = {}
         self._senders: set[asyncio.Task[None]] = set()
         self._states: dict[tuple[BoardRef, bytes], bytes] = {}
 
@@ -92,7 +92,7 @@ class Matches:
             check_match(board, given, self._clock(), "")
         except InvalidInput:  # by a definition that another process may have changed
             check_match(await self._catalog.in_force(ref), given, self._clock(), "")
-        queue = self._queues.setdefault((ref, durability), _Queue())
+        queue = self._queues.setdefault((ref, durability), _MatchQueue())
         answer: asyncio.Future[Matched] = asyncio.get_running_loop().create_future()
         queue.waiting.append((given, answer))
         if not queue.is_sending:
@@ -102,7 +102,7 @@ class Matches:
             sender.add_done_callback(self._senders.discard)
         return await answer
 
-    async def _send_waiting(self, ref: BoardRef, queue: _Queue, durability: Durability) -> None:
+    async def _send_waiting(self, ref: BoardRef, queue: _MatchQueue, durability: Durability) -> None:
         try:
             while queue.waiting:
                 taken = [queue.waiting.popleft()]
@@ -156,13 +156,15 @@ class Matches:
                 _tell(call, sheet, reply)
                 return
             members = dict.fromkeys(part.member for played in call.matches for part in played.parts)
-            known = Known(dict(zip(members, reply.states, strict=True)), list(map(bool, reply.repeated)))
+            known = KnownRatings(
+                dict(zip(members, reply.states, strict=True)), list(map(bool, reply.repeated))
+            )
         raise Unavailable(f"{ref}: its players' ratings change too fast; try again")
 
-    def _checked(self, board: Board, taken: list[_Waiting]) -> _Call:
+    def _checked(self, board: Board, taken: list[_Waiting]) -> _MatchCall:
         """What the board accepts; the others are told."""
         board.require_writer(None)
-        call = _Call(board, self._clock(), secrets.token_urlsafe(16), [], [])
+        call = _MatchCall(board, self._clock(), secrets.token_urlsafe(16), [], [])
         index = 0
         for given, answer in taken:
             if answer.done():  # refused before, or whoever asked has gone
@@ -176,11 +178,11 @@ class Matches:
             index += len(given.players)
         return call
 
-    def _guess(self, call: _Call) -> Known:
+    def _guess(self, call: _MatchCall) -> KnownRatings:
         """What this process saw last; nothing, where it has not seen a player. Valkey knows better."""
         members = {part.member for played in call.matches for part in played.parts}
         states = {member: self._states.get((call.board.ref, member), b"") for member in members}
-        return Known(states, [False] * len(call.matches))
+        return KnownRatings(states, [False] * len(call.matches))
 
     def _remember(self, ref: BoardRef, sheet: Sheet) -> None:
         if len(self._states) > MOST_REMEMBERED:
@@ -189,7 +191,7 @@ class Matches:
             self._states[ref, member] = state
 
     async def _attempt(
-        self, call: _Call, known: Known, durability: Durability
+        self, call: _MatchCall, known: KnownRatings, durability: Durability
     ) -> tuple[Sheet, list[PlayerRanks] | StaleStates]:
         board = call.board
         rating = board.definition.rating
@@ -234,7 +236,7 @@ def _made_by(given: str) -> str:
     return made[1] if made else ""
 
 
-def _tell(call: _Call, sheet: Sheet, ranks: list[PlayerRanks]) -> None:
+def _tell(call: _MatchCall, sheet: Sheet, ranks: list[PlayerRanks]) -> None:
     told = iter(ranks)
     for played, answer, outcomes, is_repeated in zip(
         call.matches, call.answers, sheet.outcomes, sheet.known.repeated, strict=True
@@ -246,7 +248,7 @@ def _tell(call: _Call, sheet: Sheet, ranks: list[PlayerRanks]) -> None:
         _answer(answer, Matched(played.id, not is_repeated, players))
 
 
-def _rated_player(sheet: Sheet, part: Checked, outcome: Outcome, ranks: PlayerRanks) -> RatedPlayer:
+def _rated_player(sheet: Sheet, part: Checked, outcome: RatingChange, ranks: PlayerRanks) -> RatedPlayer:
     after = outcome.after
     return RatedPlayer(
         member=part.given.member,

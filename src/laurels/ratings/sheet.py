@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from laurels.journal.entry import Part
-from laurels.ratings.state import State
-from laurels.ratings.systems import Outcome, newcomer, outcomes
+from laurels.ratings.state import RatingState
+from laurels.ratings.systems import RatingChange, newcomer, outcomes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from laurels.boards.rating import Rating
-    from laurels.ratings.match import Played
+    from laurels.ratings.match import CheckedMatch
     from laurels.scores.submission import Checked
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownRatings:
     """What matches are computed from: each player's state as Valkey has it, and whether a match's id was seen
     before.
     """
@@ -34,18 +34,18 @@ class Sheet:
     """What matches leave: their players as submissions of ratings, and the states that these end in."""
 
     rating: Rating
-    known: Known
+    known: KnownRatings
     parts: list[Checked] = field(default_factory=list["Checked"])
     skip: list[int] = field(default_factory=list[int])
     """1 for each part that enters no window."""
     journal: list[Part] = field(default_factory=list[Part])
-    outcomes: list[list[Outcome]] = field(default_factory=list[list[Outcome]])
+    outcomes: list[list[RatingChange]] = field(default_factory=list[list[RatingChange]])
     """Of each player of each match."""
-    states: dict[bytes, State] = field(default_factory=dict[bytes, State])
+    states: dict[bytes, RatingState] = field(default_factory=dict[bytes, RatingState])
     changed: dict[bytes, bytes] = field(default_factory=dict[bytes, bytes])
 
     @classmethod
-    def of(cls, rating: Rating, matches: Sequence[Played], known: Known) -> Sheet:
+    def of(cls, rating: Rating, matches: Sequence[CheckedMatch], known: KnownRatings) -> Sheet:
         """The matches in their order; one that was seen before changes nothing."""
         sheet = cls(rating, known)
         for played, is_repeated in zip(matches, known.repeated, strict=True):
@@ -56,22 +56,22 @@ class Sheet:
                 sheet._play(played, outcomes(rating, states, played.ranks))
         return sheet
 
-    def is_provisional(self, state: State) -> bool:
+    def is_provisional(self, state: RatingState) -> bool:
         return state.games < self.rating.provisional
 
-    def _state(self, member: bytes) -> State:
+    def _state(self, member: bytes) -> RatingState:
         state = self.states.get(member)
         if state is None:
             known = self.known.states.get(member)
-            state = self.states[member] = State.parse(known) if known else newcomer(self.rating)
+            state = self.states[member] = RatingState.parse(known) if known else newcomer(self.rating)
         return state
 
-    def _stand(self, played: Played, states: list[State]) -> None:
+    def _stand(self, played: CheckedMatch, states: list[RatingState]) -> None:
         self.parts += played.parts
         self.skip += [1] * len(states)
-        self.outcomes.append([Outcome(state, state, 0.0) for state in states])
+        self.outcomes.append([RatingChange(state, state, 0.0) for state in states])
 
-    def _play(self, played: Played, happened: list[Outcome]) -> None:
+    def _play(self, played: CheckedMatch, happened: list[RatingChange]) -> None:
         self.outcomes.append(happened)
         for part, (_, after, _) in zip(played.parts, happened, strict=True):
             is_ranked = self.rating.rank_provisional or not self.is_provisional(after)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple, Self
 
 
-class State(NamedTuple):
+class RatingState(NamedTuple):
     """A player between two matches; what the system does not use is 0.
 
-    >>> State(1016.0, 1).text()
+    >>> RatingState(1016.0, 1).text()
     b'1016.0 1 0.0 0.0'
-    >>> State.parse(b"1016.0 1 0.0 0.0") == State(1016.0, 1)
+    >>> RatingState.parse(b"1016.0 1 0.0 0.0") == RatingState(1016.0, 1)
     True
     """
 

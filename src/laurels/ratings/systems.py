@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from laurels.boards.rating import Elo, Glicko2, OpenSkill
 from laurels.ratings import elo, glicko2, openskill
-from laurels.ratings.state import State
+from laurels.ratings.state import RatingState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
 MOST_PLAYERS: Final = 64
 
 
-class Outcome(NamedTuple):
+class RatingChange(NamedTuple):
     """What a match did to one player."""
 
-    before: State
-    after: State
+    before: RatingState
+    after: RatingState
     change: float
     """What the rating gained."""
 
 
-def newcomer(rating: Rating) -> State:
+def newcomer(rating: Rating) -> RatingState:
     """Who has not played yet."""
     if isinstance(rating, Elo):
-        return State(float(rating.initial))
+        return RatingState(float(rating.initial))
     volatility = rating.volatility if isinstance(rating, Glicko2) else 0.0
-    return State(float(rating.initial), 0, float(rating.deviation), float(volatility))
+    return RatingState(float(rating.initial), 0, float(rating.deviation), float(volatility))
 
 
 def most_players(rating: Rating) -> int:
@@ -45,7 +45,7 @@ def check_available(rating: Rating | None) -> None:
         openskill.check_installed()
 
 
-def outcomes(rating: Rating, players: Sequence[State], ranks: Sequence[int]) -> list[Outcome]:
+def outcomes(rating: Rating, players: Sequence[RatingState], ranks: Sequence[int]) -> list[RatingChange]:
     """What the match does to each; ranks count from the best, and equal ones are a draw.
 
     >>> board = Elo(system="elo")
@@ -62,26 +62,28 @@ def outcomes(rating: Rating, players: Sequence[State], ranks: Sequence[int]) -> 
     return [_rated(rating, first, second, result), _rated(rating, second, first, 1 - result)]
 
 
-def _moved(before: State, change: float) -> Outcome:
-    return Outcome(before, State(before.rating + change, before.games + 1), change)
+def _moved(before: RatingState, change: float) -> RatingChange:
+    return RatingChange(before, RatingState(before.rating + change, before.games + 1), change)
 
 
-def _rated(rating: Glicko2, before: State, opponent: State, result: float) -> Outcome:
+def _rated(rating: Glicko2, before: RatingState, opponent: RatingState, result: float) -> RatingChange:
     """Each match is a rating period of its own. Nobody is less certain than a newcomer."""
     player, other = (
-        glicko2.Player(each.rating, each.deviation, each.volatility) for each in (before, opponent)
+        glicko2.Glicko2Player(each.rating, each.deviation, each.volatility) for each in (before, opponent)
     )
     after = glicko2.rated(player, [glicko2.Game(other, result)], rating.tau)
     deviation = min(after.deviation, max(rating.deviation, before.deviation))
-    state = State(after.rating, before.games + 1, deviation, after.volatility)
-    return Outcome(before, state, after.rating - before.rating)
+    state = RatingState(after.rating, before.games + 1, deviation, after.volatility)
+    return RatingChange(before, state, after.rating - before.rating)
 
 
-def _rated_together(rating: OpenSkill, players: Sequence[State], ranks: Sequence[int]) -> list[Outcome]:
+def _rated_together(
+    rating: OpenSkill, players: Sequence[RatingState], ranks: Sequence[int]
+) -> list[RatingChange]:
     new = newcomer(rating)
     skills = [(player.rating, player.deviation) for player in players]
     after = openskill.rated((new.rating, new.deviation), skills, ranks)
     return [
-        Outcome(before, State(skill, before.games + 1, deviation), skill - before.rating)
+        RatingChange(before, RatingState(skill, before.games + 1, deviation), skill - before.rating)
         for before, (skill, deviation) in zip(players, after, strict=True)
     ]
