@@ -181,6 +181,18 @@ MAY_USE = {
     },
     "": {"boards", "engine", "scores"},
 }
+# Classes whose name another class has too, and why.
+MAY_SHARE_A_NAME = {
+    "Laurels": "the engine, async and not: a program imports the one that it needs",
+    "Snapshot": "a schema of the API, and an update that `laurels.client` offers",
+    "Window": "`laurels` and `laurels.index` each offer one: what a board declares, and what a model has had",
+}
+IN_ROUTES = {
+    "Board", "BoardFigures", "DeadLetter", "DeadLetters", "Erased", "Figures", "Finding", "Health",
+    "JournalFigures", "Operations", "PostgresFigures", "Preview", "PreviewedKey", "PreviewedWindow", "Ranked",
+    "ValkeyFigures",
+}  # fmt: skip
+
 # Modules that are rooms of their own on the map.
 VALUES_THAT_ROOMS_SHARE = {"journal.entry"}
 
@@ -403,6 +415,16 @@ def test_every_name_in_all_exists(module: str):
     loaded = importlib.import_module(f"laurels.{module}".rstrip("."))
     assert [name for name in loaded.__all__ if not hasattr(loaded, name)] == []
     assert sorted(loaded.__all__) == list(loaded.__all__)
+
+
+def test_no_two_classes_share_a_name():
+    homes: dict[str, set[str]] = {}
+    for module in MODULES:
+        for node in ast.walk(tree(module)):
+            if isinstance(node, ast.ClassDef):
+                homes.setdefault(node.name, set()).add(f"{module}:{node.lineno}")
+    shared = {name: modules for name, modules in homes.items() if len(modules) > 1}
+    assert {name for name in shared if name not in MAY_SHARE_A_NAME} == IN_ROUTES, shared
 
 
 @pytest.mark.parametrize("module", MODULES)

@@ -68,7 +68,7 @@ class Selection(TypedDict, total=False):
     id: str | None
 
 
-class Asked(TypedDict, total=False):
+class ArchiveArguments(TypedDict, total=False):
     """Which part of a list of the archive: of one window, or group; so many, behind a cursor."""
 
     period: str | None
@@ -77,7 +77,7 @@ class Asked(TypedDict, total=False):
     cursor: str | None
 
 
-class Watching(InWindow, total=False):
+class WatchArguments(InWindow, total=False):
     """What to follow: how many of the best, and a member besides; behind the update of an id."""
 
     limit: int

@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from laurels.arguments import AboutMatch, Asked, Carried, InWindow, Paging, Watching
+    from laurels.arguments import AboutMatch, ArchiveArguments, Carried, InWindow, Paging, WatchArguments
     from laurels.boards.definition import StoredBoard
     from laurels.boards.ordering import Score
     from laurels.boards.preview import Preview
@@ -364,7 +364,7 @@ class Laurels(Keeping, SettingMetadata):
         except WindowGone:
             return await self._past.page(BoardRef.parse(board), query)
 
-    async def watch(self, board: str, **watching: Unpack[Watching]) -> AsyncGenerator[Update]:
+    async def watch(self, board: str, **watching: Unpack[WatchArguments]) -> AsyncGenerator[Update]:
         """What changes among the best of a window, as it changes: a snapshot first, then each change."""
         window = watching.get("period"), watching.get("slot"), watching.get("group")
         query = PageQuery(*window, watching.get("limit", 100))
@@ -406,11 +406,11 @@ class Laurels(Keeping, SettingMetadata):
         """How many entries have which scores."""
         return await self._reader.distribution(BoardRef.parse(board), WindowQuery(**where), buckets)
 
-    async def history(self, board: str, member: str, **asked: Unpack[Asked]) -> History:
+    async def history(self, board: str, member: str, **asked: Unpack[ArchiveArguments]) -> History:
         """A member's standings in windows that ended, newest first: live, from snapshots or the journal."""
         return await self._trail.history(BoardRef.parse(board), member, member_history.HistoryQuery(**asked))
 
-    async def snapshots(self, board: str, **asked: Unpack[Asked]) -> SnapshotList:
+    async def snapshots(self, board: str, **asked: Unpack[ArchiveArguments]) -> SnapshotList:
         """The board's archived tables, newest first."""
         return await self._past.listed(
             BoardRef.parse(board),

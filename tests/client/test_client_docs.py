@@ -13,7 +13,7 @@ import pytest
 import laurels.client
 from laurels.client import Client, Refused, events, retries
 from laurels.client.errors import NotUnderstood, Unreachable
-from laurels.client.options import Options
+from laurels.client.options import ClientOptions
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -56,5 +56,5 @@ def test_every_operation_option_and_error_is_on_the_page():
     operations = [name for name in vars(Client) if not name.startswith("_")]
     named = set(re.findall(r"`(\w+)`", page))
     assert {*operations} - named <= {"close", "run", "iterate"}
-    assert Options.__annotations__.keys() <= named
+    assert ClientOptions.__annotations__.keys() <= named
     assert {kind.__name__ for kind in (Refused, NotUnderstood, Unreachable)} <= named

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from laurels.boards.claims import Patterns
     from laurels.boards.definition import Owner, StoredBoard, Window
     from laurels.boards.drops import Drops
-    from laurels.boards.existing_keys import ExistingKeys, Found
+    from laurels.boards.existing_keys import ExistingKeys, ForeignKeys
     from laurels.boards.losses import DropCounter
     from laurels.boards.store import BoardStore, Retired, Terms
     from laurels.moments import Moment
@@ -113,7 +113,7 @@ class Definer:
 
     async def _put(
         self, ref: BoardRef, definition: BoardDefinition, *, only_new: bool, allow_drop: frozenset[str]
-    ) -> tuple[StoredBoard, Found | None]:
+    ) -> tuple[StoredBoard, ForeignKeys | None]:
         """As it is stored now, and what other programs have under its names."""
         before = await self._store.get(*ref)
         if before and only_new:
@@ -304,7 +304,9 @@ class Definer:
                 return BoardRef(other.project, other.board)
         return None
 
-    async def _found(self, ref: BoardRef, definition: BoardDefinition, old: Board | None) -> Found | None:
+    async def _found(
+        self, ref: BoardRef, definition: BoardDefinition, old: Board | None
+    ) -> ForeignKeys | None:
         """What other programs have under names that are new to the board; None where none are."""
         board = Board(ref, definition, 0, cluster=self._cluster)
         if not definition.keys or (old and _claims(old) == _claims(board)):

@@ -32,7 +32,7 @@ SORTED_SET: Final = "zset"
 
 
 @dataclass
-class Found:
+class ForeignKeys:
     """What other programs have under the names of a board."""
 
     adoptable: dict[str, WindowAddress] = field(default_factory=dict)
@@ -58,20 +58,20 @@ class ExistingKeys:
     retention: Retention
     clock: Clock
 
-    async def find(self, board: Board, before: Board | None) -> Found:
+    async def find(self, board: Board, before: Board | None) -> ForeignKeys:
         """Keys of other programs that the board's templates name. `before`: the board as it is now.
 
         Looks at every key of the server that begins as the templates do, a thousand at a time.
         """
         own = await self._own(before) if before else set[str]()
-        names, found = WindowNames(board), Found()
+        names, found = WindowNames(board), ForeignKeys()
         patterns = board.keys.patterns(board.definition).values()
         for prefix in _shortest({pattern.prefix for of_target in patterns for pattern in of_target}):
             async for keys in self.valkey.keys_like(f"{_literally(prefix)}*"):
                 await self._sort([key for key in keys if key.partition("|")[0] not in own], names, found)
         return found
 
-    async def take_over(self, board: Board, found: Found) -> None:
+    async def take_over(self, board: Board, found: ForeignKeys) -> None:
         """Makes these sorted sets windows of the board."""
         now = self.clock()
         for address in sorted(found.adoptable.values(), key=lambda each: (each.token, bool(each.cut))):
@@ -88,7 +88,7 @@ class ExistingKeys:
             async for address in self.retention.addresses(board, shard)
         }
 
-    async def _sort(self, keys: Sequence[str], names: WindowNames, found: Found) -> None:
+    async def _sort(self, keys: Sequence[str], names: WindowNames, found: ForeignKeys) -> None:
         windows = {key: names.address(key.partition("|")[0]) for key in keys}
         theirs = {key: window for key, window in windows.items() if window and _part(key) in PARTS}
         kinds = await self.valkey.run_all(map(keyspace.kind, theirs))

@@ -13,29 +13,29 @@ from laurels.errors import InvalidInput
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from laurels.cli.boards_file import Change
+    from laurels.cli.boards_file import BoardChange
 
 OPTION = "--allow-drop"
 
 
-class Named(NamedTuple):
+class NamedDrop(NamedTuple):
     board: str | None
     window: str
 
 
-def parse_words(words: Iterable[str]) -> list[Named]:
+def parse_words(words: Iterable[str]) -> list[NamedDrop]:
     """Of an option that may be repeated, each time with commas between names."""
-    found: list[Named] = []
+    found: list[NamedDrop] = []
     for word in (part.strip() for each in words for part in each.split(",")):
         board, colon, window = word.rpartition(":")
         if not window or (colon and "/" not in board) or "/" in window:
             raise InvalidInput.at(OPTION, f"write it as WINDOW or PROJECT/BOARD:WINDOW, not {word!r}")
-        found.append(Named(board or None, window))
+        found.append(NamedDrop(board or None, window))
     return found
 
 
 def allowed_by(
-    named: Sequence[Named], changes: Sequence[Change], windows: Mapping[str, Iterable[str]]
+    named: Sequence[NamedDrop], changes: Sequence[BoardChange], windows: Mapping[str, Iterable[str]]
 ) -> dict[str, frozenset[str]]:
     """The windows that each board may drop. `windows`: of each board that changes, now and in the file."""
     allowed: dict[str, set[str]] = {change.board: set() for change in changes}
@@ -45,7 +45,7 @@ def allowed_by(
     return {board: frozenset(names) for board, names in allowed.items()}
 
 
-def words_for(changes: Iterable[Change]) -> str:
+def words_for(changes: Iterable[BoardChange]) -> str:
     """What to write to allow everything that these changes drop."""
     dropping = [change for change in changes if change.drops]
     return " ".join(
@@ -55,7 +55,9 @@ def words_for(changes: Iterable[Change]) -> str:
     )
 
 
-def _boards_of(named: Named, changes: Sequence[Change], windows: Mapping[str, Iterable[str]]) -> list[str]:
+def _boards_of(
+    named: NamedDrop, changes: Sequence[BoardChange], windows: Mapping[str, Iterable[str]]
+) -> list[str]:
     board, window = named
     if board is not None and board not in [change.board for change in changes]:
         raise InvalidInput.at(OPTION, f"the file has no board {board}")

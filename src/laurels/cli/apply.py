@@ -12,10 +12,10 @@ from laurels.boards.consent import counts_of, in_words
 from laurels.boards.definition import BoardDefinition
 from laurels.boards.keys import BoardRef
 from laurels.cli.allowed_drops import allowed_by, parse_words, words_for
-from laurels.cli.boards_file import Change, difference, in_order, read_boards
+from laurels.cli.boards_file import BoardChange, difference, in_order, read_boards
 from laurels.cli.options import DataDir, Json
 from laurels.cli.output import printable, table
-from laurels.cli.session import Session
+from laurels.cli.session import CommandSession
 from laurels.errors import Conflict, DropNotAllowed, InvalidInput, LaurelsError
 
 if TYPE_CHECKING:
@@ -42,9 +42,9 @@ def apply(
     """Define the boards of a file, and show what that changes. Boards that are not in it stay as they are."""
     boards = read_boards(file)
     named = parse_words(allow_drop or [])
-    session = Session(data_dir, as_json=json)
+    session = CommandSession(data_dir, as_json=json)
 
-    async def bring_in(laurels: "Laurels") -> tuple[list[Change], bool]:
+    async def bring_in(laurels: "Laurels") -> tuple[list[BoardChange], bool]:
         await _check_feeds(laurels, file, boards)
         windows: dict[str, list[str]] = {}
         changes = [await _compare(laurels, file, name, boards[name], windows) for name in in_order(boards)]
@@ -66,7 +66,7 @@ def apply(
 
 async def _compare(
     laurels: "Laurels", file: Path, board: str, definition: BoardDefinition, windows: dict[str, list[str]]
-) -> Change:
+) -> BoardChange:
     """What would change; refused before anything is changed when the board's entries forbid it. The windows
     of a board that changes are added, those of now and those to come.
     """
@@ -90,14 +90,14 @@ async def _compare(
     return replace(change, drops=preview.drops)
 
 
-def _refusal(file: Path, changes: list[Change]) -> str:
+def _refusal(file: Path, changes: list[BoardChange]) -> str:
     dropping = "; ".join(
         f'["{each.board}"] would drop {in_words(each.drops)}' for each in changes if each.drops
     )
     return f"{file}: {dropping}; nothing was applied. To allow it: {_words(file, changes)}"
 
 
-def _words(file: Path, changes: list[Change]) -> str:
+def _words(file: Path, changes: list[BoardChange]) -> str:
     return f"laurels apply {shlex.quote(str(file))} {words_for(changes)}"
 
 
@@ -118,7 +118,7 @@ async def _check_feeds(laurels: "Laurels", file: Path, boards: dict[str, BoardDe
 async def _define(
     laurels: "Laurels",
     file: Path,
-    changes: list[Change],
+    changes: list[BoardChange],
     boards: dict[str, BoardDefinition],
     allowed: dict[str, frozenset[str]],
 ) -> None:
@@ -137,7 +137,7 @@ async def _define(
         done.append(board)
 
 
-def _picture(changes: list[Change], caption: str | None) -> Table:
+def _picture(changes: list[BoardChange], caption: str | None) -> Table:
     picture = table("board", "", "field", "old", "new", caption=caption)
     for change in changes:
         kind = Text(change.kind, STYLES[change.kind])

@@ -14,7 +14,7 @@ from laurels.boards.ordering import number_in
 from laurels.cli.numbers import parse_time
 from laurels.cli.options import BoardName, DataDir, Group, Json, Member, Period, Slot
 from laurels.cli.output import duration, grouped, printable, table
-from laurels.cli.session import Session
+from laurels.cli.session import CommandSession
 from laurels.errors import InvalidInput, Unavailable
 from laurels.http.encoding import Answer, with_exact_scores
 from laurels.scores.results import Page, Standing
@@ -47,7 +47,7 @@ def submit(  # noqa: PLR0913  # a parameter is an option
     json: Json = False,
 ) -> None:
     """Submit a score for a member."""
-    session = Session(data_dir, as_json=json)
+    session = CommandSession(data_dir, as_json=json)
     groups = dict(map(_pair, group)) if group else None
     moment = None if at is None else parse_time(at)
     value = number_in(score)
@@ -74,7 +74,7 @@ def top(  # noqa: PLR0913  # a parameter is an option
     json: Json = False,
 ) -> None:
     """Show the best of a board."""
-    session = Session(data_dir, as_json=json)
+    session = CommandSession(data_dir, as_json=json)
 
     async def ask(laurels: "Laurels") -> Page:
         return await laurels.page(board, period=period, slot=slot, group=group, limit=limit)
@@ -116,7 +116,7 @@ def rank(  # noqa: PLR0913  # a parameter is an option
     json: Json = False,
 ) -> None:
     """Show where a member stands, and who is around."""
-    session = Session(data_dir, as_json=json)
+    session = CommandSession(data_dir, as_json=json)
 
     async def ask(laurels: "Laurels") -> None:
         where: dict[str, Any] = {"period": period, "slot": slot, "group": group}

@@ -35,7 +35,7 @@ class FieldChange:
 
 
 @dataclass(frozen=True)
-class Change:
+class BoardChange:
     board: str
     kind: Kind
     fields: tuple[FieldChange, ...] = ()
@@ -75,7 +75,7 @@ def read_boards(path: Path) -> dict[str, BoardDefinition]:
     return boards
 
 
-def difference(board: str, old: BoardDefinition | None, new: BoardDefinition) -> Change:
+def difference(board: str, old: BoardDefinition | None, new: BoardDefinition) -> BoardChange:
     """What the new definition changes; of one that is created, the fields that are not the default."""
     before = (old or BoardDefinition()).model_dump(mode="json")
     after = new.model_dump(mode="json")
@@ -83,8 +83,8 @@ def difference(board: str, old: BoardDefinition | None, new: BoardDefinition) ->
         FieldChange(name, before[name], after[name]) for name in after if before[name] != after[name]
     )
     if old is None:
-        return Change(board, "created", fields)
-    return Change(board, "changed" if fields else "unchanged", fields)
+        return BoardChange(board, "created", fields)
+    return BoardChange(board, "changed" if fields else "unchanged", fields)
 
 
 def in_order(boards: Mapping[str, BoardDefinition]) -> list[str]:

@@ -8,7 +8,7 @@ from laurels import demo as demo_project
 from laurels.activity.simulator import PLACES, SimulationPlan
 from laurels.cli.options import DataDir, Json
 from laurels.cli.output import table
-from laurels.cli.session import Session
+from laurels.cli.session import CommandSession
 
 if TYPE_CHECKING:
     from laurels import Laurels
@@ -47,14 +47,14 @@ def demo(  # noqa: PLR0913  # a parameter is an option
     json: Json = False,
 ) -> None:
     """Fill the demo board, demo/arcade, with invented players; or the streams of invented campuses."""
-    session = Session(data_dir, as_json=json)
+    session = CommandSession(data_dir, as_json=json)
     if what is What.ARCADE:
         _fill_arcade(session, reset=reset)
     else:
         _play_campuses(session, SimulationPlan(campuses, users, days, events), seed)
 
 
-def _fill_arcade(session: Session, *, reset: bool) -> None:
+def _fill_arcade(session: CommandSession, *, reset: bool) -> None:
     async def fill(laurels: "Laurels") -> int:
         with session.output.counting("Filling the demo") as progress:
             return await demo_project.fill(laurels, reset=reset, progress=progress)
@@ -64,7 +64,7 @@ def _fill_arcade(session: Session, *, reset: bool) -> None:
     session.show({"board": demo_project.BOARD, "submitted": submitted}, f"{demo_project.BOARD} {said}")
 
 
-def _play_campuses(session: Session, plan: SimulationPlan, seed: int) -> None:
+def _play_campuses(session: CommandSession, plan: SimulationPlan, seed: int) -> None:
     async def play(laurels: "Laurels") -> "tuple[World, int]":
         with session.output.counting("Playing") as progress:
             return await demo_project.play_campuses(laurels, plan, seed, progress)

@@ -7,7 +7,7 @@ import typer
 from laurels.cli.confirmation import require_typed
 from laurels.cli.options import DataDir, Json, Member
 from laurels.cli.output import grouped, printable
-from laurels.cli.session import Session
+from laurels.cli.session import CommandSession
 
 if TYPE_CHECKING:
     from laurels.engine import Laurels
@@ -26,7 +26,7 @@ def erase(  # noqa: PLR0913  # a parameter is an option
     """Erase a member everywhere, for good. Asks for the member's name first."""
     where = f"{project}/{board}" if board else f"every board of {project}"
     require_typed(f"Erasing {printable(member)} from {where}", member, yes=yes)
-    session = Session(data_dir, as_json=json)
+    session = CommandSession(data_dir, as_json=json)
 
     async def work(laurels: "Laurels") -> "Erased":
         with session.output.working("Erasing"):

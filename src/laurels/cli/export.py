@@ -14,7 +14,7 @@ import zstandard
 
 from laurels.cli.options import DataDir, Json
 from laurels.cli.output import grouped
-from laurels.cli.session import Session
+from laurels.cli.session import CommandSession
 from laurels.errors import InvalidInput
 from laurels.history import parquet_file
 
@@ -46,7 +46,7 @@ def export(  # noqa: PLR0913  # each is an option of the command
     if window is not None:
         period, _, slot = window.partition(":")
         chosen = period, slot
-    session = Session(data_dir, as_json=json)
+    session = CommandSession(data_dir, as_json=json)
 
     async def work(laurels: "Laurels") -> int:
         boards = [board] if board else await _boards(laurels, project)
@@ -84,7 +84,7 @@ def import_(  # noqa: PLR0913  # each is an option of the command
         raise InvalidInput("name a file, or a sorted set with --from-zset")
     if from_zset is not None and (url is None or board is None):
         raise InvalidInput("--from-zset needs --url of its server and --board for its members")
-    session = Session(data_dir, as_json=json)
+    session = CommandSession(data_dir, as_json=json)
 
     async def work(laurels: "Laurels") -> "ImportCounts":
         if from_zset is not None:

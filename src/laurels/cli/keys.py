@@ -11,7 +11,7 @@ from laurels.access.store.keys import EVERY_PROJECT, ApiKey, Scope
 from laurels.boards.declared import NAME_PATTERN
 from laurels.cli.options import DataDir, Json
 from laurels.cli.output import printable, table
-from laurels.cli.session import Session
+from laurels.cli.session import CommandSession
 from laurels.errors import InvalidInput, NotFound
 
 app = typer.Typer(help="API keys.", rich_markup_mode=None)
@@ -40,7 +40,7 @@ def create(
     if project != EVERY_PROJECT and not re.fullmatch(NAME_PATTERN, project):
         raise InvalidInput.at("project", "1 to 64 of A-Z a-z 0-9 - _ . or '*' for every project")
     scopes = cast("list[Scope]", scope or ["read", "submit"])  # what is none is refused by the store
-    session = Session(data_dir, as_json=json)
+    session = CommandSession(data_dir, as_json=json)
     key, secret = session.run(lambda laurels: laurels.keys.create(project, scopes, label))
     note = Text(f"Shown once. Revoke it with: laurels keys revoke {key.prefix}", "dim")
     session.show(
@@ -56,7 +56,7 @@ def list_keys(
     json: Json = False,
 ) -> None:
     """List the keys, oldest first, revoked ones too."""
-    session = Session(data_dir, as_json=json)
+    session = CommandSession(data_dir, as_json=json)
     keys = session.run(lambda laurels: laurels.keys.keys(project))
     picture = table("key", "project", "scopes", "label", "made", "state")
     for key in keys:
@@ -80,7 +80,7 @@ def revoke(
     json: Json = False,
 ) -> None:
     """Put a key out of force, for good."""
-    session = Session(data_dir, as_json=json)
+    session = CommandSession(data_dir, as_json=json)
     prefix = "_".join(key.split("_")[:2]) if key.startswith("lk_") else key
     if not session.run(lambda laurels: laurels.keys.revoke(prefix)):
         raise NotFound(f"no key {prefix} is in force; `laurels keys list` shows those that are")

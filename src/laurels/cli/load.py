@@ -16,7 +16,7 @@ from laurels.boards.ordering import number_in
 from laurels.cli.numbers import parse_time
 from laurels.cli.options import BoardName, DataDir, Json
 from laurels.cli.output import grouped, printable, table
-from laurels.cli.session import Session
+from laurels.cli.session import CommandSession
 from laurels.errors import InvalidInput
 from laurels.scores.submission import Submission
 from laurels.wording import of_msgspec
@@ -32,7 +32,7 @@ SHOWN = 20
 """Refusals that are shown to people; programs get them all."""
 
 
-class Refused(msgspec.Struct, frozen=True):
+class RefusedLine(msgspec.Struct, frozen=True):
     """A submission that was refused: its place among the submissions, its line in the file, and why."""
 
     index: int
@@ -44,7 +44,7 @@ class Loaded(msgspec.Struct, frozen=True):
     """What became of a file."""
 
     accepted: int
-    rejected: list[Refused]
+    rejected: list[RefusedLine]
 
 
 _decode = msgspec.json.Decoder(Submission).decode
@@ -60,7 +60,7 @@ def load(
     json: Json = False,
 ) -> None:
     """Load a file of scores into a board. Exits with 1 when any line was refused."""
-    session = Session(data_dir, as_json=json)
+    session = CommandSession(data_dir, as_json=json)
 
     async def send(laurels: "Laurels") -> Loaded:
         with _opened(file) as (stream, size), session.output.counting(f"Loading {board}") as progress:
@@ -71,7 +71,7 @@ def load(
                 _numbered(lines, numbers),
                 progress=lambda done: progress(done, _estimate(done, stream, size)),
             )
-        refused = [Refused(each.index, numbers[each.index], each.detail) for each in result.rejected]
+        refused = [RefusedLine(each.index, numbers[each.index], each.detail) for each in result.rejected]
         return Loaded(result.accepted, refused)
 
     result = session.run(send)

@@ -8,7 +8,7 @@ from rich.text import Text
 from laurels.cli.numbers import parse_time
 from laurels.cli.options import BoardName, DataDir, Json
 from laurels.cli.output import grouped, printable, table
-from laurels.cli.session import Session
+from laurels.cli.session import CommandSession
 from laurels.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def match(  # noqa: PLR0913  # a parameter is an option
     """Report a match of two players on a board with ratings."""
     if (winner is None) != draw:
         raise InvalidInput("say who won with --winner, or that nobody did with --draw")
-    session = Session(data_dir, as_json=json)
+    session = CommandSession(data_dir, as_json=json)
     moment = None if at is None else parse_time(at)
 
     async def send(laurels: "Laurels") -> "Matched":

@@ -12,7 +12,7 @@ from laurels.access.store.secrets import NewSecret, ProjectSecret
 from laurels.boards.declared import NAME_PATTERN
 from laurels.cli.options import DataDir, Json
 from laurels.cli.output import printable, table
-from laurels.cli.session import Session
+from laurels.cli.session import CommandSession
 from laurels.errors import InvalidInput, NotFound
 
 app = typer.Typer(help="Secrets of players' tokens and of signatures.", rich_markup_mode=None)
@@ -46,7 +46,7 @@ def create(  # noqa: PLR0913  # a parameter is an option
     if not re.fullmatch(NAME_PATTERN, project):
         raise InvalidInput.at("project", "1 to 64 of A-Z a-z 0-9 - _ .")
     wanted = NewSecret(use, algorithm, _read(public_key), required, label)
-    session = Session(data_dir, as_json=json)
+    session = CommandSession(data_dir, as_json=json)
     secret, made = session.run(lambda laurels: laurels.secrets.create(project, wanted))
     note = Text(f"Revoke it with: laurels secrets revoke {secret.id}", "dim")
     shown = Text(made or secret.id, "bold", no_wrap=True, overflow="ignore")
@@ -63,7 +63,7 @@ def list_secrets(
     json: Json = False,
 ) -> None:
     """List the secrets, oldest first, revoked ones too; never themselves."""
-    session = Session(data_dir, as_json=json)
+    session = CommandSession(data_dir, as_json=json)
     secrets = session.run(lambda laurels: laurels.secrets.secrets(project))
     picture = table("secret", "project", "use", "algorithm", "label", "made", "state")
     for secret in secrets:
@@ -83,7 +83,7 @@ def revoke(
     json: Json = False,
 ) -> None:
     """Put a secret out of force, for good."""
-    session = Session(data_dir, as_json=json)
+    session = CommandSession(data_dir, as_json=json)
     identity = "_".join(secret.split("_")[:2])
     if not session.run(lambda laurels: laurels.secrets.revoke(identity)):
         raise NotFound(f"no secret {identity} is in force; `laurels secrets list` shows those that are")

@@ -6,7 +6,7 @@ import typer
 
 from laurels.cli.options import DataDir, Json
 from laurels.cli.output import grouped, printable, table
-from laurels.cli.session import Session
+from laurels.cli.session import CommandSession
 from laurels.errors import Conflict, InvalidInput
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def rebuild(  # noqa: PLR0913  # each is an option of the command
     """Make a board anew from its journal."""
     if (board is None) != every:
         raise InvalidInput("name a board as PROJECT/BOARD, or say --all")
-    session = Session(data_dir, as_json=json)
+    session = CommandSession(data_dir, as_json=json)
 
     async def work(laurels: "Laurels") -> tuple[list["Rebuilding"], list[str]]:
         done: list[Rebuilding] = []

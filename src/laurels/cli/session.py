@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 
 
-class Session:
+class CommandSession:
     """Joins the servers that `laurels serve` runs on the data folder, or starts them for the moment."""
 
     def __init__(self, data_dir: Path | None, *, as_json: bool) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, Un
 import httpx
 
 from laurels.client.operations import Operations
-from laurels.client.options import LIMITS, Options, caller_of, check_address
+from laurels.client.options import LIMITS, ClientOptions, caller_of, check_address
 from laurels.client.steps import Give, Lost, Pause, Reply, Send, Take
 
 if TYPE_CHECKING:
@@ -26,14 +26,14 @@ Answer = TypeVar("Answer")
 Item = TypeVar("Item")
 
 
-class AwaitingOptions(Options, total=False):
+class AsyncClientOptions(ClientOptions, total=False):
     transport: httpx.AsyncBaseTransport | None
     """How requests travel; by default over TCP."""
     sleep: Callable[[float], Awaitable[None]]
     """How the pauses between tries are waited."""
 
 
-class _Driver:
+class _AsyncDriver:
     """Performs the steps of one flow."""
 
     def __init__(
@@ -126,7 +126,7 @@ def _iterating(
 class AsyncClient:
     """A Laurels server, by its address, for asyncio. Safe to use from several tasks."""
 
-    def __init__(self, address: str, **options: Unpack[AwaitingOptions]) -> None:
+    def __init__(self, address: str, **options: Unpack[AsyncClientOptions]) -> None:
         self.operations = Operations(caller_of(options), options.get("project"))
         self._http = httpx.AsyncClient(
             base_url=check_address(address), limits=LIMITS, transport=options.get("transport")
@@ -144,7 +144,7 @@ class AsyncClient:
 
     async def run(self, flow: Flow[Answer], given: Iterable[Any] | AsyncIterable[Any] = ()) -> Answer:
         """Runs a flow to its end."""
-        driver = _Driver(
+        driver = _AsyncDriver(
             self._http, self._sleep, aiter(given) if isinstance(given, AsyncIterable) else iter(given)
         )
         try:
@@ -158,7 +158,7 @@ class AsyncClient:
 
     async def iterate(self, stream: Stream[Item]) -> AsyncGenerator[Item]:
         """Runs a flow as far as its items are asked for."""
-        driver = _Driver(self._http, self._sleep, iter(()))
+        driver = _AsyncDriver(self._http, self._sleep, iter(()))
         try:
             step = next(stream)
             while True:

@@ -70,7 +70,7 @@ class Refused(LaurelsError):
         """The HTTP status."""
 
 
-class Problem(msgspec.Struct, frozen=True):
+class ProblemDetails(msgspec.Struct, frozen=True):
     """What the server says went wrong (RFC 9457)."""
 
     type: str
@@ -87,10 +87,10 @@ class Problem(msgspec.Struct, frozen=True):
         return self.type.rpartition("/")[2]
 
 
-_problem = msgspec.json.Decoder(Problem)
+_problem = msgspec.json.Decoder(ProblemDetails)
 
 
-def problem_of(encoded: bytes | str) -> Problem | None:
+def problem_of(encoded: bytes | str) -> ProblemDetails | None:
     """The problem, if this is one."""
     try:
         return _problem.decode(encoded)
@@ -114,7 +114,7 @@ def error_of(reply: Reply | Lost, request_id: str) -> LaurelsError:
     return NotUnderstood(told) if reply.status < 400 else Refused(told, "", reply.status)
 
 
-def error_for(problem: Problem, request_id: str = "") -> LaurelsError:
+def error_for(problem: ProblemDetails, request_id: str = "") -> LaurelsError:
     """The error that has the problem's kind."""
     kind = _kinds().get(problem.kind)
     detail = _signed(problem.detail, problem.request_id or request_id)

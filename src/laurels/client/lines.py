@@ -57,7 +57,7 @@ class Batch:
 
 
 @dataclass
-class _Chunk:
+class _LineChunk:
     """The lines of one request, and the place of each in the whole batch."""
 
     body: bytearray = field(default_factory=bytearray)
@@ -84,7 +84,7 @@ class _Sending:
         self._caller = caller
         self._path = path
         self._batch = batch
-        self._chunk = _Chunk()
+        self._chunk = _LineChunk()
         self._place = 0
         self._accepted = 0
         self._rejected: list[Rejected] = []
@@ -114,11 +114,11 @@ class _Sending:
             self._accepted += result.accepted
             for each in result.rejected:
                 self._rejected.append(Rejected(self._chunk.places[each.index], each.detail))
-            self._chunk = _Chunk()
+            self._chunk = _LineChunk()
         if self._batch.progress:
             self._batch.progress(self._place)
 
-    def _sent(self, chunk: _Chunk) -> Flow[BatchResult]:
+    def _sent(self, chunk: _LineChunk) -> Flow[BatchResult]:
         body = self._batch.packed(bytes(chunk.body))
         request = Request("POST", self._path, body=body, headers=self._batch.headers())
         try:

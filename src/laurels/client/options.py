@@ -22,7 +22,7 @@ _SECRET: Final = re.compile(r"[!-~]+")
 _ADDRESS: Final = re.compile(r"https?://.+")
 
 
-class Options(TypedDict, total=False):
+class ClientOptions(TypedDict, total=False):
     key: str | None
     """An API key."""
     token: str | None
@@ -36,7 +36,7 @@ class Options(TypedDict, total=False):
     """The project's secret for signatures: every submission is signed with it."""
 
 
-def caller_of(options: Options) -> Caller:
+def caller_of(options: ClientOptions) -> Caller:
     key, token = options.get("key"), options.get("token")
     if key is not None and token is not None:
         raise InvalidInput.at("token", "a client has a key or a player's token, not both")

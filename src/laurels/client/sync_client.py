@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, Un
 import httpx
 
 from laurels.client.operations import Operations
-from laurels.client.options import LIMITS, Options, caller_of, check_address
+from laurels.client.options import LIMITS, ClientOptions, caller_of, check_address
 from laurels.client.steps import Give, Lost, Pause, Reply, Send, Take
 
 if TYPE_CHECKING:
@@ -25,14 +25,14 @@ Answer = TypeVar("Answer")
 Item = TypeVar("Item")
 
 
-class BlockingOptions(Options, total=False):
+class SyncClientOptions(ClientOptions, total=False):
     transport: httpx.BaseTransport | None
     """How requests travel; by default over TCP."""
     sleep: Callable[[float], None]
     """How the pauses between tries are waited."""
 
 
-class _Driver:
+class _SyncDriver:
     """Performs the steps of one flow."""
 
     def __init__(self, http: httpx.Client, sleep: Callable[[float], None], given: Iterator[Any]) -> None:
@@ -106,7 +106,7 @@ def _iterating(
 class Client:
     """A Laurels server, by its address. Safe to use from several threads."""
 
-    def __init__(self, address: str, **options: Unpack[BlockingOptions]) -> None:
+    def __init__(self, address: str, **options: Unpack[SyncClientOptions]) -> None:
         self.operations = Operations(caller_of(options), options.get("project"))
         self._http = httpx.Client(
             base_url=check_address(address), limits=LIMITS, transport=options.get("transport")
@@ -124,7 +124,7 @@ class Client:
 
     def run(self, flow: Flow[Answer], given: Iterable[Any] = ()) -> Answer:
         """Runs a flow to its end."""
-        driver = _Driver(self._http, self._sleep, iter(given))
+        driver = _SyncDriver(self._http, self._sleep, iter(given))
         try:
             step = next(flow)
             while True:
@@ -136,7 +136,7 @@ class Client:
 
     def iterate(self, stream: Stream[Item]) -> Generator[Item]:
         """Runs a flow as far as its items are asked for."""
-        driver = _Driver(self._http, self._sleep, iter(()))
+        driver = _SyncDriver(self._http, self._sleep, iter(()))
         try:
             step = next(stream)
             while True:

@@ -37,7 +37,7 @@ class Decoder(Protocol):
     def decode(self, piece: bytes) -> Iterator[bytes]: ...
 
 
-class _Member(Protocol):
+class _ZlibDecompressor(Protocol):
     """What `zlib.decompressobj` makes."""
 
     @property
@@ -97,7 +97,7 @@ class Gzip(_Parts):
     def is_complete(self) -> bool:
         return self._member.eof
 
-    def _begun(self) -> _Member:
+    def _begun(self) -> _ZlibDecompressor:
         self._count_part()
         return zlib.decompressobj(zlib.MAX_WBITS | 16)
 

@@ -22,7 +22,7 @@ from laurels.journal.entry import Feed
 from laurels.logs import get_logger
 from laurels.moments import datetime_of
 from laurels.scores.payload import fed_call
-from laurels.scores.send import Call, Courier
+from laurels.scores.send import Courier, SubmitCall
 from laurels.scores.submission import Submission, check
 from laurels.valkey import functions, sets
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from laurels.clock import Clock
     from laurels.journal.entry import Part, Recorded
     from laurels.scores.rolling import Rolling
-    from laurels.scores.send import Outcome
+    from laurels.scores.send import CallOutcome
     from laurels.scores.submission import Checked
     from laurels.valkey.client import Valkey
     from laurels.valkey.messages import Durability
@@ -57,7 +57,7 @@ class Feeds:
         self._courier = Courier(valkey, catalog, clock)
 
     async def carry(
-        self, call: Call, feeds: Sequence[Board], fed: Sequence[Sequence[Checked]], outcome: Outcome
+        self, call: SubmitCall, feeds: Sequence[Board], fed: Sequence[Sequence[Checked]], outcome: CallOutcome
     ) -> None:
         """Carries what the board accepted to the boards that it feeds, as durably. `fed`: each submission as
         these boards see it.
@@ -126,7 +126,7 @@ class Feeds:
         return board_id is not None and board_id <= feed.version
 
     async def _complete_one(self, board: Board, shard: int, recorded: Recorded) -> None:
-        call = Call(fed_call(recorded.call, shard), board, [], report=False, feeder=shard)
+        call = SubmitCall(fed_call(recorded.call, shard), board, [], report=False, feeder=shard)
         call = replace(call, durability=self.durability)
         for part in recorded.parts:
             try:
@@ -165,7 +165,7 @@ def for_feed(feed: Board, given: Submission) -> Submission:
     )
 
 
-def _calls(call: Call, feed: Board, parts: list[Checked]) -> Iterable[Call]:
+def _calls(call: SubmitCall, feed: Board, parts: list[Checked]) -> Iterable[SubmitCall]:
     """A call for each shard of the feeder, since each has a journal of its own."""
     if not call.board.definition.archive.journal:
         yield replace(call, board=feed, parts=parts, report=False, feeds=())
@@ -204,12 +204,12 @@ def _fed_keys(board: Board) -> list[str]:
     return [board.keys.of_board(shard, "fed") for shard in range(board.keys.shards)]
 
 
-def _log_refusals(call: Call, outcome: Outcome) -> None:
+def _log_refusals(call: SubmitCall, outcome: CallOutcome) -> None:
     for index, refusal in outcome.refused.items():
         _log_refusal(call, index, refusal)
 
 
-def _log_refusal(call: Call, index: int, refusal: InvalidInput | KeyTaken) -> None:
+def _log_refusal(call: SubmitCall, index: int, refusal: InvalidInput | KeyTaken) -> None:
     log.warning(
         "a fed board refused what its feeder counted",
         fed=str(call.board.ref),

@@ -39,7 +39,7 @@ WHY: Final = "are made of several submissions, so they carry no metadata"
 
 
 @dataclass(frozen=True, slots=True)
-class _Change:
+class _MetadataChange:
     """What is to be done, as it was found valid."""
 
     member: bytes
@@ -68,7 +68,7 @@ class Metadata:
     ) -> MetadataSet:
         """Raises `NotFound` when the member has no such entry."""
         given = selection.get("id")
-        change = _Change(
+        change = _MetadataChange(
             check_member(member),
             check_metadata(metadata),
             _made_id() if given is None else check_id(given),
@@ -89,7 +89,7 @@ class Metadata:
             raise NotFound(f"{ref}: {member!r} has no entry{_where(selection)}")
         return MetadataSet(member, found or 0, found is not None, change.id)
 
-    async def _set(self, board: Board, change: _Change) -> int | None:
+    async def _set(self, board: Board, change: _MetadataChange) -> int | None:
         """How many entries there were; None when the id was seen before."""
         now = self._clock()
         shard = board.keys.shard_of(change.member)
@@ -107,7 +107,7 @@ class Metadata:
         return found
 
     async def _call(
-        self, board: Board, shard: int, change: _Change, targets: Sequence[Target], *, is_last: bool
+        self, board: Board, shard: int, change: _MetadataChange, targets: Sequence[Target], *, is_last: bool
     ) -> int | None:
         now, keys = self._clock(), board.keys
         header = MetadataHeader(
@@ -130,9 +130,9 @@ class Metadata:
         rest = entry, change.member
         return await functions.set_metadata(self._valkey, names, header, rest, change.durability)
 
-    async def _targets(self, board: Board, shard: int, change: _Change, now: Moment) -> list[Target]:
+    async def _targets(self, board: Board, shard: int, change: _MetadataChange, now: Moment) -> list[Target]:
         """The live windows, and groups of them, in which the member has an entry that carries metadata."""
-        chosen = _Chosen(board, change.selection, now)
+        chosen = _SelectedWindows(board, change.selection, now)
         written = [each for each in await self._retention.written(board, shard) if chosen.may_be_in(*each)]
         whole = chosen.among(WindowAddress(*each, WHOLE) for each in written)
         found = await self._held(board, shard, whole, change.member)
@@ -159,7 +159,7 @@ class Metadata:
         return [target for target, (entry,) in zip(targets, found, strict=True) if entry is not None]
 
 
-class _Chosen:
+class _SelectedWindows:
     """The windows of a board that a selection means."""
 
     def __init__(self, board: Board, selection: Selection, now: Moment) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Direction = Literal["after", "before"]
 
 
-class _Contents(msgspec.Struct, array_like=True, frozen=True):
+class _PageCursor(msgspec.Struct, array_like=True, frozen=True):
     board: str
     version: int
     label: str
@@ -46,7 +46,7 @@ class Cursor(msgspec.Struct, frozen=True):
 def write_cursor(
     board: Board, address: WindowAddress, start: Start, direction: Direction, position: Position
 ) -> str:
-    contents = _Contents(
+    contents = _PageCursor(
         str(board.ref),
         board.version,
         address.label,
@@ -64,7 +64,7 @@ def read_cursor(board: Board, text: str) -> Cursor:
     """What the cursor says; raises `StaleCursor` when it was not written for this board as it is now."""
     try:
         packed = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-        contents = msgspec.msgpack.decode(packed, type=_Contents)
+        contents = msgspec.msgpack.decode(packed, type=_PageCursor)
     except (msgspec.DecodeError, ValueError) as error:
         raise _no_cursor() from error
     if (contents.board, contents.version) != (str(board.ref), board.version):

@@ -38,7 +38,7 @@ LaidOut = list[tuple[Parcel, "Message"]]
 
 
 @dataclass(slots=True)
-class Outcome:
+class CallOutcome:
     """What became of a call's submissions, by their place in the call."""
 
     refused: dict[int, InvalidInput | KeyTaken] = field(default_factory=dict)
@@ -48,7 +48,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class SubmitCall:
     """Submissions to one board that go out under one id."""
 
     id: str
@@ -72,7 +72,7 @@ class Courier:
         self._catalog = catalog
         self._clock = clock
 
-    def lay_out(self, call: Call) -> LaidOut:
+    def lay_out(self, call: SubmitCall) -> LaidOut:
         """The call for each shard that it concerns; all that can be done before it is sent."""
         board, now = call.board, self._clock()
         by_shard: dict[int, list[Checked]] = {}
@@ -88,9 +88,9 @@ class Courier:
         ]
         return [(parcel, self._message(parcel)) for parcel in parcels]
 
-    async def deliver(self, call: Call, laid_out: LaidOut | None = None) -> Outcome:
+    async def deliver(self, call: SubmitCall, laid_out: LaidOut | None = None) -> CallOutcome:
         """Sends the call to all its shards at once."""
-        outcome = Outcome()
+        outcome = CallOutcome()
         parcels = (laid_out or self.lay_out(call)) if call.parts else []
         if len(parcels) == 1:
             await self._send(call, *parcels[0], outcome)
@@ -123,7 +123,7 @@ class Courier:
 
         await asyncio.gather(*map(confirm, by_shard.values()))
 
-    async def _send(self, call: Call, parcel: Parcel, message: Message, outcome: Outcome) -> None:
+    async def _send(self, call: SubmitCall, parcel: Parcel, message: Message, outcome: CallOutcome) -> None:
         durability = "fast" if call.is_confirmed_later else call.durability
         while True:
             try:
@@ -148,7 +148,9 @@ class Courier:
                 outcome.refused[parcel.parts[number].index] = InvalidInput.at("score", REFUSALS[why])
         outcome.reports.update(zip((part.index for part in parcel.parts), reply.reports, strict=False))
 
-    async def _checked_again(self, parcel: Parcel, changed: DefinitionChanged, outcome: Outcome) -> Parcel:
+    async def _checked_again(
+        self, parcel: Parcel, changed: DefinitionChanged, outcome: CallOutcome
+    ) -> Parcel:
         """The parcel under the definition that is in force now; what that refuses is taken out."""
         board = await self._catalog.refresh(parcel.board.ref, changed.known)
         board.require_writer(parcel.board.owner)
@@ -164,7 +166,7 @@ class Courier:
                 outcome.refused[part.index] = error
         return replace(parcel, board=board, now=now, parts=good)
 
-    async def _count_elsewhere(self, call: Call, outcome: Outcome) -> None:
+    async def _count_elsewhere(self, call: SubmitCall, outcome: CallOutcome) -> None:
         """A shard told the ranks within itself; the other shards add theirs."""
         board = call.board
         asked: dict[WindowAddress, list[tuple[int, str, Position]]] = {}
@@ -184,7 +186,7 @@ class Courier:
                 outcome.reports[index] = report._replace(**{rank: within + count})
 
 
-def _without(parcel: Parcel, taken: KeyTaken, outcome: Outcome) -> Parcel:
+def _without(parcel: Parcel, taken: KeyTaken, outcome: CallOutcome) -> Parcel:
     """The parcel without what touches a window whose key another program has; that is refused."""
     board, window = parcel.board, taken.key.partition("|")[0]
     good: list[Checked] = []

@@ -28,7 +28,7 @@ import msgspec
 
 from laurels.errors import InvalidInput, KeyTaken, OutcomeUnknown, Unavailable
 from laurels.scores.feeds import feeds_of, for_feed
-from laurels.scores.send import Call, Courier, Outcome
+from laurels.scores.send import CallOutcome, Courier, SubmitCall
 from laurels.scores.submission import BatchResult, Checked, Rejected, Submission, Submitted, check
 from laurels.valkey import functions
 
@@ -97,8 +97,8 @@ class _Chunk:
         self.places.append(place)
         self.cost += len(checked.cuts)
 
-    def call(self, durability: Durability, *, report: bool) -> Call:
-        call = Call(self.id, self.board, self.own, report, durability)
+    def call(self, durability: Durability, *, report: bool) -> SubmitCall:
+        call = SubmitCall(self.id, self.board, self.own, report, durability)
         return replace(call, feeds=feeds_of(self.feeds)) if self.feeds else call
 
     def made_id(self, checked: Checked) -> str:
@@ -106,7 +106,7 @@ class _Chunk:
         return checked.id or f"~{self.id}.{checked.index}"
 
 
-class _Refused(NamedTuple):
+class _RefusedSubmission(NamedTuple):
     """A submission that was not accepted: its place in what was given, and why."""
 
     place: int
@@ -115,13 +115,13 @@ class _Refused(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Batch:
+class _BatchProgress:
     """What a batch asked for, and what became of it so far."""
 
     durability: Durability
     progress: Callable[[int], None] | None = None
     accepted: int = 0
-    refused: list[_Refused] = field(default_factory=list)
+    refused: list[_RefusedSubmission] = field(default_factory=list)
     unconfirmed: list[Parcel] = field(default_factory=list)
     confirmed: int = 0
     """How many of the accepted are as durable as was asked."""
@@ -140,7 +140,7 @@ class _Waiting(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Queue:
+class _SubmissionQueue:
     """Single submissions to one board that wait for the calls under way, and the members in those."""
 
     waiting: deque[_Waiting] = field(default_factory=deque)
@@ -174,7 +174,7 @@ class Submitter:
         self._catalog = catalog
         self._rolling = rolling
         self._clock = clock
-        self._queues: dict[tuple[BoardRef, Durability], _Queue] = {}
+        self._queues: dict[tuple[BoardRef, Durability], _SubmissionQueue] = {}
         self._senders: set[asyncio.Task[None]] = set()
         self._owner: Owner | None = None
 
@@ -215,7 +215,7 @@ class Submitter:
         ref = waiting.board.ref
         queue = self._queues.get((ref, durability))
         if queue is None:
-            queue = self._queues[ref, durability] = _Queue()
+            queue = self._queues[ref, durability] = _SubmissionQueue()
         queue.waiting.append(waiting)
         if queue.calls < CALLS_AT_ONCE and queue.waiting[0].checked.member not in queue.members:
             queue.calls += 1
@@ -238,7 +238,7 @@ class Submitter:
         """
         board = await self._catalog.board(ref)
         board.require_writer(self._owner)
-        batch = _Batch(durability, progress)
+        batch = _BatchProgress(durability, progress)
         try:
             await self._submit_all(board, enumerate(given), batch)
             if batch.refused and (changed := await self._catalog.in_force(ref)) is not board:
@@ -258,7 +258,10 @@ class Submitter:
         await asyncio.gather(*(functions.confirm(self._valkey, (key,), (), durability) for key in keys))
 
     async def _submit_all(
-        self, board: Board, given: Iterable[tuple[int, Submission | Checked | InvalidInput]], batch: _Batch
+        self,
+        board: Board,
+        given: Iterable[tuple[int, Submission | Checked | InvalidInput]],
+        batch: _BatchProgress,
     ) -> None:
         feeds = await self._catalog.feeds(board)
         is_durable = batch.durability != "fast"
@@ -277,27 +280,29 @@ class Submitter:
         await self._confirm(batch)
         batch.tell()
 
-    async def _carry_batch(self, call: Call, laid_out: LaidOut, chunk: _Chunk, batch: _Batch) -> None:
+    async def _carry_batch(
+        self, call: SubmitCall, laid_out: LaidOut, chunk: _Chunk, batch: _BatchProgress
+    ) -> None:
         outcome = await self._courier.deliver(call, laid_out)
         await self._feed(chunk, call, outcome)
         batch.unconfirmed += outcome.unconfirmed
         for index, error in outcome.refused.items():
-            batch.refused.append(_Refused(chunk.places[index], chunk.own[index].given, error))
+            batch.refused.append(_RefusedSubmission(chunk.places[index], chunk.own[index].given, error))
         batch.accepted += len(chunk.own) - len(outcome.refused)
         if not call.is_confirmed_later or len(batch.unconfirmed) >= CALLS_A_WAIT:
             await self._confirm(batch)
 
-    async def _confirm(self, batch: _Batch) -> None:
+    async def _confirm(self, batch: _BatchProgress) -> None:
         await self._courier.confirm(batch.unconfirmed, batch.durability)
         batch.unconfirmed.clear()
         batch.confirmed = batch.accepted
 
-    async def _feed(self, chunk: _Chunk, call: Call, outcome: Outcome) -> None:
+    async def _feed(self, chunk: _Chunk, call: SubmitCall, outcome: CallOutcome) -> None:
         self._rolling.prepare(chunk.board, self._clock())
         if chunk.feeds:
             await self._feeds.carry(call, chunk.feeds, chunk.fed, outcome)
 
-    async def _send_waiting(self, ref: BoardRef, queue: _Queue, durability: Durability) -> None:
+    async def _send_waiting(self, ref: BoardRef, queue: _SubmissionQueue, durability: Durability) -> None:
         try:
             while taken := queue.take():
                 try:
@@ -313,7 +318,7 @@ class Submitter:
     async def _send_together(self, ref: BoardRef, taken: list[_Waiting], durability: Durability) -> None:
         board = await self._catalog.board(ref)
         feeds = await self._catalog.feeds(board)
-        refused: list[_Refused] = []
+        refused: list[_RefusedSubmission] = []
         given = enumerate(
             waiting.checked if waiting.board is board else waiting.checked.given for waiting in taken
         )
@@ -337,7 +342,7 @@ class Submitter:
         board: Board,
         feeds: list[Board],
         given: Iterable[tuple[int, Submission | Checked | InvalidInput]],
-        refused: list[_Refused],
+        refused: list[_RefusedSubmission],
     ) -> Iterator[_Chunk]:
         """The submissions that are good, cut so that no call costs too much."""
         room = min(map(cuts_a_call, (board, *feeds)))
@@ -349,7 +354,7 @@ class Submitter:
                     raise submission
                 chunk.add(place, submission, now)
             except InvalidInput as error:
-                refused.append(_Refused(place, submission, error))
+                refused.append(_RefusedSubmission(place, submission, error))
                 continue
             if chunk.cost >= room:
                 yield chunk
@@ -386,7 +391,7 @@ def _settle(waiting: asyncio.Future[Submitted], outcome: Submitted | Exception) 
         waiting.set_result(outcome)
 
 
-def _submitted(chunk: _Chunk, checked: Checked, outcome: Outcome) -> Submitted:
+def _submitted(chunk: _Chunk, checked: Checked, outcome: CallOutcome) -> Submitted:
     report = outcome.reports[checked.index]
     parse, place, previous = chunk.board.ordering.parse_placed_score, report.place, report.previous_place
     score = parse(place) if place else None
