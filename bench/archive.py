@@ -43,7 +43,7 @@ async def run(members: int) -> bool:
             watch = Watch(place.raw, members)
             watch.start()
             began = time.perf_counter()
-            taken = await place.laurels.archivist.take_due(None)
+            taken = await place.laurels.snapshot_taker.take_due(None)
             seconds = time.perf_counter() - began
             held = watch.stop()
             ours.add(held)
@@ -51,7 +51,7 @@ async def run(members: int) -> bool:
             # Again, since it settled: traced, which takes several times as long.
             place.clock.advance(timedelta(days=1))
             tracemalloc.start()
-            again = await place.laurels.archivist.take_due(None)
+            again = await place.laurels.snapshot_taker.take_due(None)
             _, peak = tracemalloc.get_traced_memory()
             tracemalloc.stop()
             holds = peak < MEMORY_LIMIT and taken.snapshots == again.snapshots == 1

@@ -318,7 +318,7 @@ async def expiry(here: Ground) -> None:
 async def drop(here: Ground, board: str) -> None:
     async def dropped() -> None:
         await here.laurels.drop(board, allow_drop="all")
-        await here.laurels.upkeep.empty_discarded()
+        await here.laurels.maintenance.empty_discarded()
 
     await beside_others(here, dropped())
 
@@ -329,8 +329,8 @@ async def sweep(here: Ground) -> None:
     async def tell(_what: str) -> None:
         pass
 
-    await here.laurels.upkeep.sweep(tell)
-    await here.laurels.upkeep.empty_discarded()
+    await here.laurels.maintenance.sweep(tell)
+    await here.laurels.maintenance.empty_discarded()
 
 
 async def beside_others(here: Ground, work: Coroutine[Any, Any, None]) -> None:

@@ -25,16 +25,16 @@ from laurels.boards.store import BoardStore
 from laurels.clock import system_clock
 from laurels.errors import InvalidInput, WindowGone
 from laurels.history import member_history
-from laurels.history.archived_windows import Past
+from laurels.history.archived_windows import ArchivedWindows
 from laurels.history.erase import Eraser
-from laurels.history.export import Transfer
-from laurels.history.maintenance import Upkeep
-from laurels.history.operator_status import Oversight
+from laurels.history.export import BoardFiles
+from laurels.history.maintenance import Maintenance
+from laurels.history.operator_status import OperatorStatus
 from laurels.history.recount import Recount
-from laurels.history.snapshots import Archivist
+from laurels.history.snapshots import SnapshotTaker
 from laurels.history.store.snapshots import SnapshotStore
-from laurels.history.store.window_journal import JournalOfWindows
-from laurels.history.whole_boards import Keeping
+from laurels.history.store.window_journal import WindowJournal
+from laurels.history.whole_boards import WholeBoardOperations
 from laurels.jobs.agenda import AGENDA, LOOPS
 from laurels.jobs.overview import JobOverview
 from laurels.jobs.runner import Runner
@@ -48,7 +48,7 @@ from laurels.ratings.systems import check_available
 from laurels.scores.feeds import Feeds
 from laurels.scores.idempotency import Once
 from laurels.scores.live import Live, View
-from laurels.scores.metadata import Metadata, SettingMetadata
+from laurels.scores.metadata import MetadataOperations, MetadataSetter
 from laurels.scores.page_query import PageQuery, WindowQuery
 from laurels.scores.queries import Reader
 from laurels.scores.removal import Remover
@@ -103,7 +103,7 @@ class Options(TypedDict, total=False):
     """Hears what a long start is doing."""
 
 
-class Laurels(Keeping, SettingMetadata):
+class Laurels(WholeBoardOperations, MetadataOperations):
     """A leaderboard engine, async. Boards are named `project/board`.
 
     With no URLs, in the arguments or in the settings, it starts Valkey and PostgreSQL itself, or joins those
@@ -174,7 +174,7 @@ class Laurels(Keeping, SettingMetadata):
         self._rolling = Rolling(self.valkey, self._catalog, self.clock)
         self._retention = Retention(self.valkey, self._catalog, self.clock)
         self._remover = Remover(self.valkey, self._catalog, self._retention, self.clock)
-        self.metadata = Metadata(self.valkey, self._catalog, self._retention, self.clock)
+        self.metadata = MetadataSetter(self.valkey, self._catalog, self._retention, self.clock)
         self.feeds = Feeds(self.valkey, self._catalog, self._rolling, self.clock, self.settings.durability)
         self.drain = Drain(self.valkey, self.postgres, self.store, self.feeds, self.clock)
         self.drops = Drops(
@@ -191,21 +191,25 @@ class Laurels(Keeping, SettingMetadata):
         self._submitter = Submitter(self.valkey, self._catalog, self._rolling, self.feeds, self.clock)
         self._matches = Matches(self.valkey, self._catalog, self._rolling, self.clock)
         self.once = Once(self.valkey, self._catalog)
-        journal = JournalOfWindows(self.postgres)
-        self._past = Past(self._catalog, self.store, kept, Recount(journal), self.clock)
-        self._trail = member_history.Trail(self.valkey, self._retention, self._rolling, self._past, journal)
-        self._reader = Reader(self.valkey, self._catalog, self._rolling, self.clock, self._past)
+        journal = WindowJournal(self.postgres)
+        self._archived_windows = ArchivedWindows(
+            self._catalog, self.store, kept, Recount(journal), self.clock
+        )
+        self._member_history = member_history.MemberHistory(
+            self.valkey, self._retention, self._rolling, self._archived_windows, journal
+        )
+        self._reader = Reader(self.valkey, self._catalog, self._rolling, self.clock, self._archived_windows)
         self.live = Live(self.valkey, self._catalog, self._reader, self.clock)
-        upkeep = (self.store, kept, self._retention, self._rolling, self.clock)
-        self.archivist = Archivist(self.valkey, self._catalog, *upkeep)
-        self.upkeep = Upkeep(self._catalog, *upkeep)
+        kept_boards = (self.store, kept, self._retention, self._rolling, self.clock)
+        self.snapshot_taker = SnapshotTaker(self.valkey, self._catalog, *kept_boards)
+        self.maintenance = Maintenance(self._catalog, *kept_boards)
         over_all = (self.postgres, self._catalog, self.store, self._retention, self.drain, self.clock)
         self.rebuilder = Rebuilder(self.valkey, *over_all)
-        self.transfer = Transfer(
+        self.board_files = BoardFiles(
             self.valkey, self._catalog, self._definer, self._retention, self._rolling, self.clock
         )
         self.eraser = Eraser(self.valkey, *over_all)
-        self.oversight = Oversight(self.valkey, self.postgres, self.drain.journals)
+        self.operator_status = OperatorStatus(self.valkey, self.postgres, self.drain.journals)
         boards = (
             self._catalog,
             self._definer.acting_for("campus"),
@@ -362,7 +366,7 @@ class Laurels(Keeping, SettingMetadata):
         try:
             return await self._reader.page(BoardRef.parse(board), query)
         except WindowGone:
-            return await self._past.page(BoardRef.parse(board), query)
+            return await self._archived_windows.page(BoardRef.parse(board), query)
 
     async def watch(self, board: str, **watching: Unpack[WatchArguments]) -> AsyncGenerator[Update]:
         """What changes among the best of a window, as it changes: a snapshot first, then each change."""
@@ -381,7 +385,7 @@ class Laurels(Keeping, SettingMetadata):
         try:
             return await self._reader.standing(BoardRef.parse(board), WindowQuery(**where), member)
         except WindowGone:
-            return await self._past.standing(BoardRef.parse(board), WindowQuery(**where), member)
+            return await self._archived_windows.standing(BoardRef.parse(board), WindowQuery(**where), member)
 
     async def around(
         self, board: str, member: str, above: int = 5, below: int = 5, **where: Unpack[InWindow]
@@ -392,7 +396,9 @@ class Laurels(Keeping, SettingMetadata):
                 BoardRef.parse(board), WindowQuery(**where), member, above, below
             )
         except WindowGone:
-            return await self._past.around(BoardRef.parse(board), WindowQuery(**where), member, above, below)
+            return await self._archived_windows.around(
+                BoardRef.parse(board), WindowQuery(**where), member, above, below
+            )
 
     async def among(self, board: str, members: Iterable[str], **where: Unpack[InWindow]) -> Among:
         """These members ranked among themselves, each with its rank among all."""
@@ -408,11 +414,13 @@ class Laurels(Keeping, SettingMetadata):
 
     async def history(self, board: str, member: str, **asked: Unpack[ArchiveArguments]) -> History:
         """A member's standings in windows that ended, newest first: live, from snapshots or the journal."""
-        return await self._trail.history(BoardRef.parse(board), member, member_history.HistoryQuery(**asked))
+        return await self._member_history.history(
+            BoardRef.parse(board), member, member_history.HistoryQuery(**asked)
+        )
 
     async def snapshots(self, board: str, **asked: Unpack[ArchiveArguments]) -> SnapshotList:
         """The board's archived tables, newest first."""
-        return await self._past.listed(
+        return await self._archived_windows.listed(
             BoardRef.parse(board),
             asked.get("period"),
             asked.get("group"),
@@ -424,7 +432,7 @@ class Laurels(Keeping, SettingMetadata):
         self, board: str, snapshot: str, *, limit: int = 100, cursor: str | None = None
     ) -> SnapshotPage:
         """A page of one archived table, by its id."""
-        return await self._past.snapshot(BoardRef.parse(board), snapshot, limit, cursor)
+        return await self._archived_windows.snapshot(BoardRef.parse(board), snapshot, limit, cursor)
 
     async def jobs(self) -> list[JobInfo]:
         """What is done in the background, and how it goes."""

@@ -204,10 +204,10 @@ class TestTimesToLive:
 
 def sweep(engine: Laurels, board: str) -> None:
     """What the retention job does to each board."""
-    upkeep = engine.engine.upkeep
+    maintenance = engine.engine.maintenance
 
     async def swept() -> None:
-        await upkeep.retention.sweep(await upkeep.catalog.in_force(BoardRef.parse(board)))
+        await maintenance.retention.sweep(await maintenance.catalog.in_force(BoardRef.parse(board)))
 
     engine.run(swept())
 
@@ -305,7 +305,7 @@ class TestSweep:
         assert len(aside) == (2 if score == "number" else 4)
         engine.submit(board, "ada", 7)
         assert scores(engine, board) == {"ada": 7}
-        assert engine.run(engine.engine.upkeep.empty_discarded()) >= len(aside)
+        assert engine.run(engine.engine.maintenance.empty_discarded()) >= len(aside)
         for name in aside:
             assert engine.run(engine.engine.valkey.command("EXISTS", name)) == 0
         assert engine.page(board, period="all_time").total == len(many) + 1
@@ -323,7 +323,7 @@ class TestSweep:
         engine.define(board, definition)
         assert scores(engine, board) == {}
         engine.submit(board, "ada", 7)
-        engine.run(engine.engine.upkeep.empty_discarded())
+        engine.run(engine.engine.maintenance.empty_discarded())
         assert not [key for key in raw.keys(board) if b"|gone:" in key]
         assert scores(engine, board) == {"ada": 7}
 

@@ -32,7 +32,7 @@ async def main(valkey_url: str, postgres_url: str, now: str, chunks: str) -> Non
     ShardedWindow.scan = scan_and_die
     clock = FixedClock(int(now))
     async with Laurels(valkey_url=valkey_url, postgres_url=postgres_url, clock=clock) as laurels:
-        await laurels.archivist.take_due(None)
+        await laurels.snapshot_taker.take_due(None)
 
 
 asyncio.run(main(*sys.argv[1:]))

@@ -83,7 +83,7 @@ class Played:
             if removals and chance.random() < 0.2:
                 await self.remove(f"m{chance.randint(0, 6)}")
             # What the job's memory of its last run is for: not to look where nothing can have ended.
-            await self.laurels.archivist.take_due(previous)
+            await self.laurels.snapshot_taker.take_due(previous)
             previous = self.clock()
         await self.laurels.archived(self.board)
 
@@ -249,7 +249,7 @@ async def archived(alone: Laurels, clock: FixedClock) -> str:
     for scores in ({"ada": 3, "bob": 2, "eve": 1}, {"ada": 1, "bob": 3, "eve": 2}):
         await alone.submit_many(board, [Submission(*each) for each in scores.items()])
         clock.advance(timedelta(days=1))
-        await alone.archivist.take_due(None)
+        await alone.snapshot_taker.take_due(None)
     await alone.submit_many(board, [Submission("bob", 1), Submission("ada", 2), Submission("zoe", 3)])
     await alone.archived(board)
     return board
@@ -311,7 +311,7 @@ class TestWindows:
             await alone.submit(board, member, 7)
         live = await alone.page(board, limit=2)
         clock.advance(timedelta(days=1))
-        await alone.archivist.take_due(None)
+        await alone.snapshot_taker.take_due(None)
         page = await alone.page(board, cursor=live.next)
         assert lines(page.entries) == [(3, "eve", 7), (4, "joe", 7)]
 

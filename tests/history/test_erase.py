@@ -82,7 +82,7 @@ async def play(laurels: Laurels, clock: FixedClock) -> None:
     project, name = BOARD.split("/")
     stored = await laurels.store.get(project, name)
     assert stored is not None
-    await laurels.archivist.take_of(BoardRef.parse(BOARD), stored.id)
+    await laurels.snapshot_taker.take_of(BoardRef.parse(BOARD), stored.id)
 
 
 async def ended(laurels: Laurels) -> list[Any]:
@@ -137,7 +137,7 @@ async def duel(laurels: Laurels, clock: FixedClock) -> None:
     ref = BoardRef.parse(DUELS)
     stored = await laurels.store.get(ref.project, ref.board)
     assert stored is not None
-    await laurels.archivist.take_of(ref, stored.id)
+    await laurels.snapshot_taker.take_of(ref, stored.id)
 
 
 async def pages(laurels: Laurels, board: str) -> list[Any]:

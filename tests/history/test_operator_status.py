@@ -13,21 +13,21 @@ from laurels.valkey.streams import stream_entries
 
 if TYPE_CHECKING:
     from laurels.engine import Laurels
-    from laurels.history.operator_status import DeadLetter, Oversight
+    from laurels.history.operator_status import DeadLetter, OperatorStatus
 
 
 @pytest.fixture
-def looking(alone: Laurels, monkeypatch: pytest.MonkeyPatch) -> Oversight:
+def looking(alone: Laurels, monkeypatch: pytest.MonkeyPatch) -> OperatorStatus:
     monkeypatch.setattr(operator_status, "FRESH_SECONDS", 0.0)
-    return alone.oversight
+    return alone.operator_status
 
 
-async def letters_of(looking: Oversight, board: str) -> list[DeadLetter]:
+async def letters_of(looking: OperatorStatus, board: str) -> list[DeadLetter]:
     """Other tests' events of campuses may be among them."""
     return [letter for letter in (await looking.dead_letters(1000)).letters if letter.board == board]
 
 
-async def test_journals_of_shards_count_as_their_boards(alone: Laurels, looking: Oversight):
+async def test_journals_of_shards_count_as_their_boards(alone: Laurels, looking: OperatorStatus):
     await alone.define("seen/wide", {"shards": 4})
     await alone.define("seen/quiet", {})
     await alone.define("seen/unrecorded", {"archive": {"journal": False}})
@@ -49,7 +49,7 @@ async def test_journals_of_shards_count_as_their_boards(alone: Laurels, looking:
     assert (await looking.figures()).journal.recorded == 0
 
 
-async def test_a_dead_letter_goes_back_to_the_journal_of_its_shard(alone: Laurels, looking: Oversight):
+async def test_a_dead_letter_goes_back_to_the_journal_of_its_shard(alone: Laurels, looking: OperatorStatus):
     await alone.define("seen/wide", {"shards": 2})
     await alone.submit("seen/wide", "ada", 5)
     streams = await alone.drain.journals.of_board(BoardRef("seen", "wide"))
@@ -68,7 +68,7 @@ async def test_a_dead_letter_goes_back_to_the_journal_of_its_shard(alone: Laurel
 
 
 async def test_figures_are_told_without_postgresql(
-    alone: Laurels, looking: Oversight, monkeypatch: pytest.MonkeyPatch
+    alone: Laurels, looking: OperatorStatus, monkeypatch: pytest.MonkeyPatch
 ):
     await alone.define("seen/arcade", {})
     await alone.submit("seen/arcade", "ada", 5)

@@ -20,9 +20,9 @@ from laurels.history.export_file import (
     FORMAT_VERSION,
     BoardLine,
     EntryLine,
+    ExportWriter,
     Manifest,
     WindowLine,
-    Writer,
     read,
 )
 
@@ -131,7 +131,7 @@ async def test_several_boards_and_empty_ones_share_a_file(laurels: Laurels, new_
 
 
 def made(entries: int, metadata: str = "") -> Iterator[bytes]:
-    writer = Writer()
+    writer = ExportWriter()
     yield writer.line(Manifest(FORMAT, FORMAT_VERSION, ["p/b"], ""))
     yield writer.line(BoardLine("p/b", {"ties": "earliest"}))
     yield writer.line(WindowLine("daily", "2025-10-24", {"country": "BR"}))

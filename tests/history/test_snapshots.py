@@ -83,7 +83,7 @@ class TestASnapshotIsTaken:
         for score in range(5):
             await alone.submit(board, f"m{score}", score)
         clock.advance(timedelta(days=1))
-        await alone.archivist.take_due(None)
+        await alone.snapshot_taker.take_due(None)
         (snapshot,) = await listed(alone, board)
         assert (snapshot.total, snapshot.kept) == (5, 3)
 
@@ -92,9 +92,9 @@ class TestASnapshotIsTaken:
             alone, windows=[{"period": "daily"}], archive={"snapshot": [{"period": "daily"}]}
         )
         await scored(alone, board, ("ada", 3), ("bob", 2))
-        assert (await alone.archivist.take_due(None)).snapshots == 0
+        assert (await alone.snapshot_taker.take_due(None)).snapshots == 0
         clock.advance(timedelta(hours=12))
-        await alone.archivist.take_due(None)
+        await alone.snapshot_taker.take_due(None)
         (snapshot,) = await listed(alone, board)
         assert (snapshot.period, snapshot.slot) == ("daily", "2025-10-24")
         assert (snapshot.total, snapshot.kept) == (2, 2)
@@ -110,17 +110,17 @@ class TestASnapshotIsTaken:
         )
         await scored(alone, board, ("ada", 3))
         clock.advance(timedelta(hours=12))
-        await alone.archivist.take_due(None)
+        await alone.snapshot_taker.take_due(None)
         first = await listed(alone, board)
         await alone.submit(board, "bob", 5, at=datetime(2025, 10, 24, 23, tzinfo=UTC))
         clock.advance(timedelta(hours=5))
-        assert (await alone.archivist.take_due(None)).snapshots == 0
+        assert (await alone.snapshot_taker.take_due(None)).snapshots == 0
         clock.advance(timedelta(hours=1))
-        assert (await alone.archivist.take_due(None)).snapshots == 1
+        assert (await alone.snapshot_taker.take_due(None)).snapshots == 1
         (final,) = await listed(alone, board)
         assert final.id == first[0].id
         assert await lines(alone, board, final) == [(1, "bob", 5), (2, "ada", 3)]
-        assert (await alone.archivist.take_due(None)).snapshots == 0
+        assert (await alone.snapshot_taker.take_due(None)).snapshots == 0
 
     async def test_every_day_of_a_window_that_never_ends(self, alone: Laurels, clock: FixedClock):
         board = await define(alone, archive={"snapshot": [{"period": "all_time", "every": "day"}]})
@@ -129,7 +129,7 @@ class TestASnapshotIsTaken:
         for day in range(1, 4):
             clock.advance(timedelta(days=1))
             await scored(alone, board, ("ada", day + 1))
-            await alone.archivist.take_due(previous)
+            await alone.snapshot_taker.take_due(previous)
             previous = clock()
         found = await listed(alone, board)
         assert [snapshot.taken_for.day for snapshot in found] == [27, 26, 25]
@@ -144,7 +144,7 @@ class TestASnapshotIsTaken:
         await scored(alone, board, ("ada", 1))
         previous = clock()
         clock.advance(timedelta(days=5))
-        await alone.archivist.take_due(previous)
+        await alone.snapshot_taker.take_due(previous)
         assert [snapshot.taken_for.day for snapshot in await listed(alone, board)] == [29]
 
     async def test_of_every_window_that_ended_while_all_workers_were_away(
@@ -159,7 +159,7 @@ class TestASnapshotIsTaken:
         for day in range(3):
             await scored(alone, board, ("ada", day))
             clock.advance(timedelta(days=1))
-        await alone.archivist.take_due(previous)
+        await alone.snapshot_taker.take_due(previous)
         found = await listed(alone, board)
         assert [snapshot.slot for snapshot in found] == ["2025-10-26", "2025-10-25", "2025-10-24"]
         assert [await lines(alone, board, each) for each in found] == [
@@ -176,7 +176,7 @@ class TestASnapshotIsTaken:
         await alone.submit(board, "ada", 3, groups={"country": "GB"})
         await alone.submit(board, "bob", 2, groups={"country": "BR"})
         clock.advance(timedelta(days=1))
-        await alone.archivist.take_due(None)
+        await alone.snapshot_taker.take_due(None)
         found = await listed(alone, board)
         assert sorted(snapshot.group for snapshot in found) == ["", "country=BR", "country=GB"]
         (brazil,) = await listed(alone, board, group="country=BR")
@@ -190,7 +190,7 @@ class TestASnapshotIsTaken:
         )
         await scored(alone, board, ("ada", 3))
         clock.advance(timedelta(days=1))
-        await alone.archivist.take_due(None)
+        await alone.snapshot_taker.take_due(None)
         assert {snapshot.period for snapshot in await listed(alone, board)} == {"daily"}
 
 
@@ -204,7 +204,7 @@ class TestASnapshotHolds:
         )
         await scored(alone, board, *((f"m{i}", i) for i in range(1600)))
         clock.advance(timedelta(days=7))
-        await alone.archivist.take_due(None)
+        await alone.snapshot_taker.take_due(None)
         (snapshot,) = await listed(alone, board)
         assert (snapshot.total, snapshot.kept) == (1600, top)
         assert await lines(alone, board, snapshot) == [(i + 1, f"m{1599 - i}", 1599 - i) for i in range(top)]
@@ -228,7 +228,7 @@ class TestASnapshotHolds:
             await alone.submit(board, f"m{number * 7 % 40}", number % 5, metadata={"n": number})
         live = await alone.page(board, limit=1000)
         clock.advance(timedelta(days=1))
-        await alone.archivist.take_due(None)
+        await alone.snapshot_taker.take_due(None)
         (snapshot,) = await listed(alone, board)
         (page,) = await whole(alone, board, snapshot)
         assert page.entries == live.entries
@@ -243,7 +243,7 @@ class TestASnapshotHolds:
         scores = {"\0": 2**63 - 1, "\t\\N\n": 2**63 - 2, "é": -(2**63)}
         await scored(alone, board, *scores.items())
         clock.advance(timedelta(days=1))
-        await alone.archivist.take_due(None)
+        await alone.snapshot_taker.take_due(None)
         (snapshot,) = await listed(alone, board)
         assert await lines(alone, board, snapshot) == [
             (rank, member, score) for rank, (member, score) in enumerate(scores.items(), 1)
@@ -256,7 +256,7 @@ class TestASnapshotHolds:
         )
         await scored(alone, board, ("ada", score))
         clock.advance(timedelta(days=1))
-        await alone.archivist.take_due(None)
+        await alone.snapshot_taker.take_due(None)
         (snapshot,) = await listed(alone, board)
         assert await lines(alone, board, snapshot) == [(1, "ada", score)]
 
@@ -282,7 +282,7 @@ class TestASnapshotHolds:
 
         taken = taking._rows  # pyright: ignore[reportPrivateUsage]  # to be slowed down
         monkeypatch.setattr(taking, "_rows", rows)
-        await alone.archivist.take_due(previous)
+        await alone.snapshot_taker.take_due(previous)
         assert changing.is_set()
         (snapshot,) = await listed(alone, board)
         found = await lines(alone, board, snapshot)
@@ -314,7 +314,7 @@ class TestTakingItAgain:
             )
             assert await worker.wait() == -signal.SIGKILL
             assert await listed(alone, board) == []
-        await alone.archivist.take_due(None)
+        await alone.snapshot_taker.take_due(None)
         (snapshot,) = await listed(alone, board)
         found = await lines(alone, board, snapshot)
         assert len(found) == 2500
@@ -331,7 +331,7 @@ class TestTakingItAgain:
         )
         await scored(alone, board, ("ada", 3))
         clock.advance(timedelta(hours=12))
-        await alone.archivist.take_due(None)
+        await alone.snapshot_taker.take_due(None)
         clock.advance(timedelta(hours=1))
 
         async def broken(*_: object) -> AsyncIterator[Sequence[SnapshotRow]]:
@@ -341,7 +341,7 @@ class TestTakingItAgain:
         with monkeypatch.context() as patched:
             patched.setattr(taking, "_rows", broken)
             with pytest.raises(NotImplementedError):
-                await alone.archivist.take_due(None)
+                await alone.snapshot_taker.take_due(None)
         (snapshot,) = await listed(alone, board)
         assert await lines(alone, board, snapshot) == [(1, "ada", 3)]
 
@@ -366,7 +366,7 @@ class TestLists:
         for _ in range(5):
             await scored(alone, board, ("ada", 3))
             clock.advance(timedelta(days=1))
-        await alone.archivist.take_due(None)
+        await alone.snapshot_taker.take_due(None)
         everything = await listed(alone, board)
         assert len(everything) == 10
         assert [each.taken_for for each in everything] == sorted(
@@ -388,7 +388,7 @@ class TestLists:
         one, other = await define(alone, **policy), await define(alone, **policy)
         await scored(alone, one, ("ada", 3))
         clock.advance(timedelta(days=1))
-        await alone.archivist.take_due(None)
+        await alone.snapshot_taker.take_due(None)
         (snapshot,) = await listed(alone, one)
         with pytest.raises(NotFound, match="there is no snapshot"):
             await alone.snapshot(other, snapshot.id)
@@ -403,7 +403,7 @@ class TestLists:
         groups = {"country": "B,R", "region": "asia", "city": "to=kyo"}
         assert (await alone.submit(board, "ada", 3, groups=groups)).applied
         clock.advance(timedelta(days=1))
-        await alone.archivist.take_due(None)  # of the day: whole, and of each group
+        await alone.snapshot_taker.take_due(None)  # of the day: whole, and of each group
         assert await alone.remove(board, "ada")
         without: dict[str, Any] = {"windows": [weekly], "groups": both}
         assert (await alone.preview(board, without)).drops == (Drop("daily", 0, 3),)
@@ -427,7 +427,7 @@ class TestLists:
         board = await define(alone, **policy)
         await scored(alone, board, ("ada", 3), ("bob", 2))
         clock.advance(timedelta(days=1))
-        await alone.archivist.take_due(None)
+        await alone.snapshot_taker.take_due(None)
         stored = await alone.store.get(*board.split("/"))
         assert stored is not None
         await alone.drop(board, allow_drop="all")

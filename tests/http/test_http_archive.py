@@ -41,7 +41,7 @@ async def take_snapshots(laurels: Laurels, path: str) -> None:
     _, _, _, project, _, board = path.split("/")
     stored = await laurels.store.get(project, board)
     assert stored is not None
-    await laurels.archivist.take_of(BoardRef(project, board), stored.id)
+    await laurels.snapshot_taker.take_of(BoardRef(project, board), stored.id)
 
 
 async def test_a_history_tells_every_window_that_ended(client: AsyncClient, archived: str):

@@ -9,7 +9,7 @@ import pytest
 from laurels.activity import valkey_keys
 from laurels.boards.keys import BoardRef
 from laurels.history import operator_status
-from laurels.history.operator_status import CAMPUS_LETTERS, Oversight
+from laurels.history.operator_status import CAMPUS_LETTERS, OperatorStatus
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -59,7 +59,7 @@ async def test_figures_are_the_same_for_a_moment(
     client: AsyncClient, laurels: Laurels, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(operator_status, "FRESH_SECONDS", 3600.0)
-    own = Oversight(laurels.valkey, laurels.postgres, laurels.drain.journals)
+    own = OperatorStatus(laurels.valkey, laurels.postgres, laurels.drain.journals)
     assert await own.figures() is await own.figures()
 
 

@@ -195,7 +195,7 @@ async def test_what_one_project_names_by_id_another_cannot_reach(
             f"{name}/same", {"archive": {"snapshot": [{"period": "all_time", "every": "day"}]}}
         )
         await laurels.submit_many(f"{name}/same", [Submission(f"{name}-{n}", n) for n in range(5)])
-    await laurels.archivist.take_due(None)
+    await laurels.snapshot_taker.take_due(None)
     board = f"/v1/projects/{other}/boards/same"
     key = (await client.post(f"/v1/projects/{other}/keys", json={"scopes": ["read"]})).json()["prefix"]
     secret = (await client.post(f"/v1/projects/{other}/secrets", json={"use": "players"})).json()["id"]

@@ -364,7 +364,7 @@ class TestABoardThatIsDropped:
         assert stored is not None
         await laurels.drop(board, allow_drop="all")
         assert stored.id in await laurels.drain.store.dropped()
-        await laurels.drain.upkeep()
+        await laurels.drain.add_partitions()
         assert stored.id not in await laurels.drain.store.dropped()
         assert await laurels.drain.store.rows(stored.id) == []
 
@@ -376,7 +376,7 @@ class TestABoardThatIsDropped:
         await laurels.define(board)
         await laurels.submit(board, "eve", 1)
         await laurels.archived(board)
-        await laurels.drain.upkeep()
+        await laurels.drain.add_partitions()
         assert [row.member for row in await rows_of(laurels, board)] == [b"eve"]
 
 

@@ -160,7 +160,7 @@ async def test_a_snapshot_keeps_what_there_was_when_it_was_taken(
     await laurels.submit(board, "ada", 5)
     await laurels.set_metadata(board, "ada", {"n": 1})
     clock.advance(timedelta(days=3))
-    await laurels.archivist.take_due(None)
+    await laurels.snapshot_taker.take_due(None)
     await laurels.set_metadata(board, "ada", {"n": 2}, slot="2025-10-24")
     (taken,) = (await laurels.snapshots(board)).snapshots
     page = await laurels.snapshot(board, taken.id)

@@ -164,18 +164,18 @@ async def boards(laurels: Laurels) -> None:
         await laurels.remove(f"all/{name}", "m1")
     await laurels.valkey.command("XADD", "lb:{all/plain}:journal", "*", "body", b"\xc1", "skipped", "")
     await laurels.journal_drained()
-    letters = await laurels.oversight.dead_letters(10)
+    letters = await laurels.operator_status.dead_letters(10)
     for letter in letters.letters:
-        await laurels.oversight.retry(letter.id)
+        await laurels.operator_status.retry(letter.id)
     await laurels.journal_drained()
-    for letter in (await laurels.oversight.dead_letters(10)).letters:
-        await laurels.oversight.discard(letter.id)
+    for letter in (await laurels.operator_status.dead_letters(10)).letters:
+        await laurels.operator_status.discard(letter.id)
     await laurels.rebuild("all/exact")
     await laurels.verify("all/sharded")
     lines = [line async for line in laurels.export(["all/exact"])]
     await laurels.import_lines(lambda: lines, into="all/copied")
     await laurels.erase("all", "m2")
-    await laurels.oversight.figures()
+    await laurels.operator_status.figures()
 
 
 async def read_all(laurels: Laurels, board: str) -> None:

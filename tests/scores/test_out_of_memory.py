@@ -90,7 +90,7 @@ def test_a_board_can_be_dropped_and_its_memory_comes_back(
     full()
     before = server.client.info("memory")["used_memory"]
     engine.drop(board, allow_drop="all")
-    engine.run(engine.engine.upkeep.empty_discarded())
+    engine.run(engine.engine.maintenance.empty_discarded())
     assert server.client.info("memory")["used_memory"] < before - 2_000_000
     engine.define(board)
 

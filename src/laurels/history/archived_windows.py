@@ -14,7 +14,7 @@ from laurels.boards.board import WindowAddress
 from laurels.boards.keys import parse_cut
 from laurels.boards.ordering import Position, whole
 from laurels.errors import NotFound, WindowGone
-from laurels.history.list_cursor import read_bookmark, write_bookmark
+from laurels.history.list_cursor import read_list_cursor, write_list_cursor
 from laurels.history.records import SnapshotInfo, SnapshotList, SnapshotPage
 from laurels.history.recount import EndedWindow
 from laurels.history.snapshots import order_of
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class _Part:
+class _Stretch:
     """A stretch of a snapshot: so many from an ordinal on."""
 
     first: int
@@ -52,7 +52,7 @@ class _Part:
 
 
 @dataclass(frozen=True)
-class Past:
+class ArchivedWindows:
     catalog: Catalog
     boards: BoardStore
     snapshots: SnapshotStore
@@ -72,7 +72,7 @@ class Past:
             first = query.rank
         else:
             first = 1 if start == "top" else max(1, snapshot.entries - limit + 1)
-        return await self._page(gone, snapshot, _Part(first, limit, start, query.change))
+        return await self._page(gone, snapshot, _Stretch(first, limit, start, query.change))
 
     async def standing(self, ref: BoardRef, query: WindowQuery, member: str) -> Standing:
         """Where a member stood: by the window's snapshot, or recounted if that does not tell."""
@@ -123,7 +123,7 @@ class Past:
         if stood is None:
             raise NotFound(f"{gone}: {member!r} has no entry in it that is archived")
         first = max(1, stood.ordinal - above)
-        return await self._page(gone, snapshot, _Part(first, stood.ordinal - first + 1 + below))
+        return await self._page(gone, snapshot, _Stretch(first, stood.ordinal - first + 1 + below))
 
     async def ranks(self, board: Board, address: WindowAddress, members: Sequence[bytes]) -> list[int | None]:
         """Each member's rank in the window's snapshot; None for who is not in it."""
@@ -145,13 +145,13 @@ class Past:
         question = (str(board_id), period or "", "*" if cut is None else f"={cut}")
         behind = None
         if cursor is not None:
-            moment, identity = read_bookmark(question, cursor, (int, str))
+            moment, identity = read_list_cursor(question, cursor, (int, str))
             behind = (datetime_of(int(moment)), UUID(str(identity)))
         found = await self.snapshots.listed(board_id, limit + 1, period=period, cut=cut, behind=behind)
         more = None
         if len(found) > limit:
             last = found[limit - 1]
-            more = write_bookmark(question, (moment_of(last.taken_for), str(last.id)))
+            more = write_list_cursor(question, (moment_of(last.taken_for), str(last.id)))
         return SnapshotList([info_of(each) for each in found[:limit]], more)
 
     async def snapshot(self, ref: BoardRef, named: str, limit: int, cursor: str | None) -> SnapshotPage:
@@ -164,7 +164,7 @@ class Past:
         if found is None:
             raise NotFound(f"{ref}: there is no snapshot {named!r}")
         question = (str(found.id),)
-        first = 1 if cursor is None else int(read_bookmark(question, cursor, (int,))[0])
+        first = 1 if cursor is None else int(read_list_cursor(question, cursor, (int,))[0])
         ranked = await self.snapshots.page(found.id, first, limit)
         following = ranked[-1].ordinal + 1 if ranked else first
         return SnapshotPage(
@@ -173,7 +173,7 @@ class Past:
             snapshot=info_of(found),
             total=found.total,
             entries=entries_of(board, ranked),
-            next=write_bookmark(question, (following,)) if ranked and following <= found.entries else None,
+            next=write_list_cursor(question, (following,)) if ranked and following <= found.entries else None,
         )
 
     async def board_id(self, ref: BoardRef) -> int:
@@ -220,7 +220,7 @@ class Past:
         first = max(1, before - limit + 1)
         return first, before - first + 1
 
-    async def _page(self, gone: EndedWindow, snapshot: StoredSnapshot, part: _Part) -> Page:
+    async def _page(self, gone: EndedWindow, snapshot: StoredSnapshot, part: _Stretch) -> Page:
         start = part.start
         ranked = await self.snapshots.page(snapshot.id, part.first, part.limit)
         entries = entries_of(gone.board, ranked)

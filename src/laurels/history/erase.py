@@ -18,7 +18,7 @@ import msgspec
 from laurels.boards.keys import BoardRef
 from laurels.boards.retention import WINDOWS_A_CALL, target_at
 from laurels.errors import NotFound
-from laurels.history.name_matcher import Mentions
+from laurels.history.name_matcher import NameMatcher
 from laurels.history.store.erase import EraseStore
 from laurels.journal.entry import erase_entry
 from laurels.journal.replay import goes_when_erased
@@ -118,7 +118,7 @@ class Eraser:
             except DefinitionChanged as changed:
                 board = await self.catalog.refresh(ref, changed.known)
         await self.drain.finish(ref)
-        mentions = Mentions(member.decode())
+        mentions = NameMatcher(member.decode())
         if board.is_rated:
             forms = _storable(mentions.forms)
             await store.forget_mentions(board_id, member, forms, mentions.in_json, mentions.in_text)
@@ -158,7 +158,7 @@ class Eraser:
 
     async def _forget(self, board: Board, shard: int, member: bytes, ids: list[bytes]) -> None:
         """Dead letters, ids, and answers that are stored for whoever asks again."""
-        mentions = Mentions(member.decode())
+        mentions = NameMatcher(member.decode())
         for known in board.keys.generations(shard, "ids"):
             if ids:
                 await self.valkey.run(sets.remove(known, ids))
@@ -168,7 +168,7 @@ class Eraser:
             await self._forget_answers(answers, member)
         await self._forget_dead(board.keys.of_board(shard, "dead"), member)
 
-    async def _forget_metadata(self, board: Board, shard: int, mentions: Mentions) -> None:
+    async def _forget_metadata(self, board: Board, shard: int, mentions: NameMatcher) -> None:
         """Others' metadata that names the member, in every window that there is."""
         async for address in self.retention.addresses(board, shard):
             key = f"{board.window_key(shard, address)}|metadata"
@@ -177,7 +177,7 @@ class Eraser:
                 if lost:
                     await self.valkey.run(hashes.delete(key, lost))
 
-    async def _forget_ids(self, key: str, mentions: Mentions) -> None:
+    async def _forget_ids(self, key: str, mentions: NameMatcher) -> None:
         """Ids that name the member and are not known to be its own."""
         async for ids in sets.scan(self.valkey, key, ENTRIES_AT_ONCE):
             lost = [each for each in ids if mentions.in_text(each)]
@@ -209,7 +209,7 @@ def _stand_in() -> bytes:
 
 
 def _written(member: bytes) -> set[bytes]:
-    return {member, *(form.encode() for form in Mentions(member.decode()).forms)}
+    return {member, *(form.encode() for form in NameMatcher(member.decode()).forms)}
 
 
 def _storable(forms: set[str]) -> list[str]:

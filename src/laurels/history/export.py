@@ -24,9 +24,9 @@ from laurels.history.export_file import (
     FORMAT_VERSION,
     BoardLine,
     EntryLine,
+    ExportWriter,
     Manifest,
     WindowLine,
-    Writer,
 )
 from laurels.journal.entry import place_entry
 from laurels.moments import datetime_of
@@ -65,7 +65,7 @@ class ImportCounts(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True)
-class _Placed:
+class _ImportedEntry:
     member: bytes
     score: Score
     moment: int
@@ -73,7 +73,7 @@ class _Placed:
 
 
 @dataclass(frozen=True)
-class Transfer:
+class BoardFiles:
     valkey: Valkey
     catalog: Catalog
     definer: Definer
@@ -85,7 +85,7 @@ class Transfer:
         self, refs: list[BoardRef], window: tuple[str, str] | None = None, progress: Progress | None = None
     ) -> AsyncIterator[bytes]:
         """The lines of a file: these boards, or one window of them."""
-        writer = Writer()
+        writer = ExportWriter()
         made_at = datetime_of(self.clock()).isoformat()
         yield writer.line(Manifest(FORMAT, FORMAT_VERSION, list(map(str, refs)), made_at))
         for ref in refs:
@@ -163,7 +163,7 @@ class Transfer:
         self, lines: Iterable[ReadLine], into: BoardRef | None = None, progress: Progress | None = None
     ) -> ImportCounts:
         """Places what `check` found good; boards that are not there yet are defined first."""
-        placing = _Placing(self, into, progress)
+        placing = _Import(self, into, progress)
         for line in lines:
             if isinstance(line, EntryLine):
                 await placing.entry(line)
@@ -216,8 +216,8 @@ class Transfer:
         until = target.zoned.held_until(target.slot) if target else None
         return None if target is None or (until is not None and self.clock() >= until) else target
 
-    async def put(self, board: Board, target: Target, entries: list[_Placed]) -> None:
-        by_shard: dict[int, dict[bytes, _Placed]] = {}
+    async def put(self, board: Board, target: Target, entries: list[_ImportedEntry]) -> None:
+        by_shard: dict[int, dict[bytes, _ImportedEntry]] = {}
         for each in entries:
             by_shard.setdefault(board.keys.shard_of(each.member), {})[each.member] = each
         for shard, of_shard in by_shard.items():
@@ -229,7 +229,9 @@ class Transfer:
                     f"the definition of {board.ref} was changed meanwhile; run it again"
                 ) from changed
 
-    async def _place_in(self, board: Board, shard: int, target: Target, entries: list[_Placed]) -> None:
+    async def _place_in(
+        self, board: Board, shard: int, target: Target, entries: list[_ImportedEntry]
+    ) -> None:
         now = self.clock()
         await self.catalog.register(board, shard, [target], now)
         address = target.address
@@ -276,68 +278,68 @@ class Transfer:
         await self.rolling.turn_over(board, self.clock())
 
 
-class _Placing:
+class _Import:
     """One file on its way in: a call's worth of entries at a time."""
 
-    def __init__(self, transfer: Transfer, into: BoardRef | None, progress: Progress | None) -> None:
-        self._transfer = transfer
+    def __init__(self, files: BoardFiles, into: BoardRef | None, progress: Progress | None) -> None:
+        self._files = files
         self._into = into
         self._progress = progress
         self._board: Board | None = None
         self._target: Target | None = None
-        self._held: list[_Placed] = []
+        self._held: list[_ImportedEntry] = []
         self._boards: list[str] = []
         self._windows = self._entries = self._passed = 0
 
     async def board(self, line: BoardLine) -> None:
         await self._flush()
-        await self._transfer.complete(self._board)
+        await self._files.complete(self._board)
         ref = self._into or BoardRef.parse(line.board)
-        self._board, self._target = await self._transfer.defined(ref, line.definition), None
+        self._board, self._target = await self._files.defined(ref, line.definition), None
         self._boards.append(str(ref))
 
     async def window(self, line: WindowLine) -> None:
         await self._flush()
-        self._target = self._transfer.target(self._board, line) if self._board else None
+        self._target = self._files.target(self._board, line) if self._board else None
         self._windows += self._target is not None
 
     async def entry(self, line: EntryLine) -> None:
         if self._board is None or self._target is None:
             self._passed += 1
             return
-        self._held.append(_read(self._board, line, self._transfer.clock()))
+        self._held.append(_read(self._board, line, self._files.clock()))
         self._entries += 1
         if len(self._held) >= cuts_a_call(self._board):
             await self._flush()
 
     async def finish(self) -> ImportCounts:
         await self._flush()
-        await self._transfer.complete(self._board)
+        await self._files.complete(self._board)
         return ImportCounts(self._boards, self._windows, self._entries, self._passed)
 
     async def _flush(self) -> None:
         held, self._held = self._held, []
         if self._board and self._target and held:
-            await self._transfer.put(self._board, self._target, held)
+            await self._files.put(self._board, self._target, held)
             if self._progress:
                 self._progress(self._entries, self._entries)
 
 
-def _read(board: Board, line: EntryLine, now: Moment) -> _Placed:
+def _read(board: Board, line: EntryLine, now: Moment) -> _ImportedEntry:
     try:
         given: int | float = int(line.score) if board.ordering.int64 else float(line.score)
     except ValueError as error:
         raise InvalidInput.at("score", f"{line.score!r} is no number") from error
     moment = now if line.at is None else line.at
-    return _Placed(check_member(line.member), board.ordering.parse_score(given), moment, line.metadata)
+    return _ImportedEntry(check_member(line.member), board.ordering.parse_score(given), moment, line.metadata)
 
 
-def _pair(board: Board, member: bytes, score: float, now: Moment) -> _Placed:
+def _pair(board: Board, member: bytes, score: float, now: Moment) -> _ImportedEntry:
     try:
         name = member.decode()
     except UnicodeDecodeError as error:
         raise InvalidInput.at("member", f"{member!r} is not UTF-8") from error
-    return _Placed(check_member(name), board.ordering.parse_score(_exact(board, score)), now, "")
+    return _ImportedEntry(check_member(name), board.ordering.parse_score(_exact(board, score)), now, "")
 
 
 def _exact(board: Board, score: float) -> int | float:

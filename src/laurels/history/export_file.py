@@ -68,7 +68,7 @@ _decode = msgspec.json.Decoder(Line).decode
 _encode = msgspec.json.Encoder().encode
 
 
-class Writer:
+class ExportWriter:
     """Makes the lines, and counts them."""
 
     def __init__(self) -> None:

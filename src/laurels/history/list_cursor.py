@@ -1,4 +1,4 @@
-"""Bookmarks: where a list of the archive ended, bound to the question it belongs to. Pure."""
+"""Where a list of the archive ended, bound to the question it belongs to. Pure."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ class _ListCursor(msgspec.Struct, array_like=True, frozen=True):
     place: Place
 
 
-def write_bookmark(question: Question, place: Place) -> str:
+def write_list_cursor(question: Question, place: Place) -> str:
     contents = msgspec.msgpack.encode(_ListCursor(question, place))
     return base64.urlsafe_b64encode(contents).rstrip(b"=").decode()
 
 
-def read_bookmark(question: Question, text: str, shape: tuple[type, ...]) -> Place:
+def read_list_cursor(question: Question, text: str, shape: tuple[type, ...]) -> Place:
     """The place that it names; raises `StaleCursor` when it was not written for this question."""
     try:
         packed = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)

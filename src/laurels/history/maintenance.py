@@ -28,7 +28,7 @@ ROLLING: Final = '$.windows[*] ? (@.period == "rolling")'
 
 
 @dataclass(frozen=True)
-class Upkeep:
+class Maintenance:
     catalog: Catalog
     boards: BoardStore
     snapshots: SnapshotStore
@@ -86,7 +86,7 @@ class Upkeep:
 
 
 def _note(failures: list[str], ref: BoardRef, error: LaurelsError) -> None:
-    log.warning("upkeep failed", board=str(ref), error=error.detail)
+    log.warning("board maintenance failed", board=str(ref), error=error.detail)
     failures.append(f"{ref}: {error.detail}")
 
 

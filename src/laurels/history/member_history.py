@@ -16,7 +16,7 @@ from laurels.boards.board import WindowAddress
 from laurels.boards.keys import parse_cut
 from laurels.errors import InvalidInput, NotFound
 from laurels.history.archived_windows import score_of
-from laurels.history.list_cursor import read_bookmark, write_bookmark
+from laurels.history.list_cursor import read_list_cursor, write_list_cursor
 from laurels.history.records import History, PastStanding
 from laurels.history.recount import EndedWindow
 from laurels.moments import moment_of
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from laurels.boards.keys import BoardRef, Cut
     from laurels.boards.retention import Retention
     from laurels.boards.windows import Slot
-    from laurels.history.archived_windows import Past
-    from laurels.history.store.window_journal import JournalOfWindows
+    from laurels.history.archived_windows import ArchivedWindows
+    from laurels.history.store.window_journal import WindowJournal
     from laurels.moments import Moment
     from laurels.scores.rolling import Rolling
     from laurels.valkey.client import Valkey
@@ -84,12 +84,12 @@ _Known = PastStanding | None | Literal["unknown"]
 
 
 @dataclass(frozen=True)
-class Trail:
+class MemberHistory:
     valkey: Valkey
     retention: Retention
     rolling: Rolling
-    past: Past
-    journal: JournalOfWindows
+    archived: ArchivedWindows
+    journal: WindowJournal
 
     async def history(self, ref: BoardRef, member: str, asked: HistoryQuery) -> History:
         """The newest windows that the member had an entry in; `next` leads to older ones."""
@@ -97,18 +97,18 @@ class Trail:
         encoded = check_member(member)
         while True:
             try:
-                return await self._history(await self.past.catalog.in_force(ref), member, encoded, asked)
+                return await self._history(await self.archived.catalog.in_force(ref), member, encoded, asked)
             except DefinitionChanged as changed:
-                await self.past.catalog.refresh(ref, changed.known)
+                await self.archived.catalog.refresh(ref, changed.known)
 
     async def _history(self, board: Board, member: str, encoded: bytes, asked: HistoryQuery) -> History:
         cut = parse_cut(asked.group, board.definition)
         zoned = board.zoned_window(asked.period, cut)
         question = (str(board.ref), zoned.label, str(cut), member)
-        now = self.past.clock()
+        now = self.archived.clock()
         before = now + 1
         if asked.cursor is not None:
-            before = int(read_bookmark(question, asked.cursor, (int,))[0])
+            before = int(read_list_cursor(question, asked.cursor, (int,))[0])
         walk = await self._set_out(board, zoned, cut, encoded)
         found: list[PastStanding] = []
         slots, looked, recounts = walk.slots(before, now), 0, 0
@@ -116,7 +116,7 @@ class Trail:
             known = await self._look(walk, some, now)
             for slot in some:
                 if len(found) == asked.limit or looked == MOST_WINDOWS or recounts == MOST_RECOUNTS:
-                    goes_on = write_bookmark(question, ((slot.ends or 0) + 1,))
+                    goes_on = write_list_cursor(question, ((slot.ends or 0) + 1,))
                     return History(member, zoned.label, found, goes_on)
                 looked += 1
                 standing = known[slot.text]
@@ -128,14 +128,14 @@ class Trail:
         return History(member, zoned.label, found, None)
 
     async def _set_out(self, board: Board, zoned: ZonedWindow, cut: Cut, member: bytes) -> _Walk:
-        board_id = await self.past.board_id(board.ref)
+        board_id = await self.archived.board_id(board.ref)
         live: set[str] = set()
         for shard in range(board.keys.shards):
             live |= {
                 slot for label, slot in await self.retention.written(board, shard) if label == zoned.label
             }
         ends = [slot.ends for slot in _parsed(zoned, live) if slot.ends is not None]
-        archived = await self.past.snapshots.begins(board_id, zoned.label, str(cut))
+        archived = await self.archived.snapshots.begins(board_id, zoned.label, str(cut))
         if archived is not None:
             ends.append(moment_of(archived))
         if board.definition.archive.journal:
@@ -174,7 +174,7 @@ class Trail:
         return PastStanding(slot.text, slot.starts_at, slot.ends_at, score, stood.better + 1, total, "live")
 
     async def _archived(self, walk: _Walk, slots: Sequence[Slot]) -> dict[str, _Known]:
-        store = self.past.snapshots
+        store = self.archived.snapshots
         texts = [slot.text for slot in slots]
         kept = await store.of_slots(walk.board_id, walk.zoned.label, str(walk.cut), texts)
         ids = [snapshot.id for snapshot in kept.values()]
@@ -201,7 +201,7 @@ class Trail:
 
     async def _recounted(self, walk: _Walk, slot: Slot) -> PastStanding | None:
         window = EndedWindow(walk.board, walk.board_id, walk.zoned, slot, walk.cut)
-        told = (await self.past.recount.standings(window, [walk.member])).get(walk.member)
+        told = (await self.archived.recount.standings(window, [walk.member])).get(walk.member)
         if told is None:
             return None
         return PastStanding(

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-class Mentions:
+class NameMatcher:
     """One member, as it may be named."""
 
     def __init__(self, member: str) -> None:

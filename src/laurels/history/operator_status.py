@@ -104,7 +104,7 @@ class DeadLetters:
     """Newest first."""
 
 
-class Oversight:
+class OperatorStatus:
     def __init__(self, valkey: Valkey, postgres: Postgres, journals: Journals) -> None:
         self._valkey = valkey
         self._postgres = postgres

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from laurels.boards.board import WindowAddress
 from laurels.boards.ordering import whole
-from laurels.history.store.window_journal import Span
+from laurels.history.store.window_journal import WindowSpan
 from laurels.journal.member_fold import Fold, FoldedEntry
 from laurels.moments import EARLIEST, LATEST
 from laurels.scores.submission import AHEAD
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from laurels.boards.keys import Cut
     from laurels.boards.ordering import Score
     from laurels.boards.windows import Slot
-    from laurels.history.store.window_journal import JournalOfWindows
+    from laurels.history.store.window_journal import WindowJournal
 
 _Key = tuple["Score", int, bytes]
 _NOBODY: Final = b""
@@ -61,7 +61,7 @@ class Recount:
     count who was better: nothing is held but what was asked for.
     """
 
-    def __init__(self, journal: JournalOfWindows) -> None:
+    def __init__(self, journal: WindowJournal) -> None:
         self._journal = journal
 
     async def standings(
@@ -86,7 +86,7 @@ class Recount:
         # A removal can come before the window begins only by the clock of somebody who is ahead.
         starts = EARLIEST if slot.starts is None else slot.starts - AHEAD
         ends = LATEST if slot.ends is None else slot.ends
-        span = Span(starts, ends, zoned.held_until(slot), *fold.places())
+        span = WindowSpan(starts, ends, zoned.held_until(slot), *fold.places())
         int64 = window.board.ordering.int64
         async for together in self._journal.of_members(window.board_id, span, members, int64=int64):
             held = fold.entry(together)

@@ -50,12 +50,12 @@ def lateness(board: Board) -> Moment:
     return board.definition.lateness // MICROSECOND
 
 
-def settles(board: Board, slot: Slot) -> Moment | None:
+def final_from(board: Board, slot: Slot) -> Moment | None:
     """From when on a window stays as it is."""
     return None if slot.ends is None else slot.ends + lateness(board)
 
 
-def pictured(
+def due_moment(
     policy: SnapshotPolicy, zoned: ZonedWindow, slot: Slot, previous: Moment | None, now: Moment
 ) -> Moment | None:
     """The moment that a picture of this slot would be of, if one is due; `previous`: when it was last looked.
@@ -76,11 +76,11 @@ def is_wanted(board: Board, slot: Slot, taken_at: Moment | None, now: Moment) ->
     """Whether a picture of this slot is to be taken, when the one there is was taken at `taken_at`."""
     if taken_at is None:
         return True
-    settled = settles(board, slot)
+    settled = final_from(board, slot)
     return settled is not None and taken_at < settled <= now
 
 
-def has_come(board: Board, policy: SnapshotPolicy, previous: Moment | None, now: Moment) -> bool:
+def is_due(board: Board, policy: SnapshotPolicy, previous: Moment | None, now: Moment) -> bool:
     """Whether anything of this policy became due since `previous`: without asking any store."""
     if previous is None:
         return True

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 from laurels.boards.board import WindowAddress
 from laurels.boards.keys import BoardRef, parse_cut
 from laurels.errors import InvalidInput, LaurelsError, NotFound
-from laurels.history.snapshot_policy import has_come, is_wanted, pictured, policies
-from laurels.history.store.snapshots import Frame, Identity, Order, SnapshotRow
+from laurels.history.snapshot_policy import due_moment, is_due, is_wanted, policies
+from laurels.history.store.snapshots import RankOrder, SnapshotFrame, SnapshotIdentity, SnapshotRow
 from laurels.logs import get_logger
 from laurels.moments import datetime_of, moment_of
 from laurels.scores.shards import ShardedWindow
@@ -45,7 +45,7 @@ async def _to_nobody(_: str) -> None:
 
 
 @dataclass
-class Taken:
+class SnapshotRound:
     """What a round of snapshots came to."""
 
     snapshots: int = 0
@@ -58,7 +58,7 @@ class Taken:
 
 
 @dataclass(frozen=True)
-class _Wanted:
+class _DueSnapshot:
     policy: SnapshotPolicy
     zoned: ZonedWindow
     slot: Slot
@@ -67,7 +67,7 @@ class _Wanted:
 
 
 @dataclass(frozen=True)
-class Archivist:
+class SnapshotTaker:
     """Takes the snapshots that boards ask for."""
 
     valkey: Valkey
@@ -80,12 +80,12 @@ class Archivist:
 
     async def take_due(
         self, previous: Moment | None, tell: Callable[[str], Awaitable[None]] = _to_nobody
-    ) -> Taken:
+    ) -> SnapshotRound:
         """Every snapshot that is due and was not taken yet, of all boards.
 
         `previous`: when all was done before. One board's error harms no other, and is raised at the end.
         """
-        taken, failures = Taken(), list[str]()
+        taken, failures = SnapshotRound(), list[str]()
         for stored in await self.boards.matching(ARCHIVED):
             ref = BoardRef(stored.project, stored.board)
             try:
@@ -103,13 +103,13 @@ class Archivist:
 
     def _has_come(self, board: Board, previous: Moment | None) -> bool:
         now = self.clock()
-        return any(has_come(board, policy, previous, now) for policy in policies(board))
+        return any(is_due(board, policy, previous, now) for policy in policies(board))
 
     async def take_of(
-        self, ref: BoardRef, board_id: int, previous: Moment | None = None, taken: Taken | None = None
+        self, ref: BoardRef, board_id: int, previous: Moment | None = None, taken: SnapshotRound | None = None
     ) -> None:
         """What is due of one board."""
-        taken = taken or Taken()
+        taken = taken or SnapshotRound()
         while True:
             board = await self.catalog.in_force(ref)
             try:
@@ -121,7 +121,12 @@ class Archivist:
                 return
 
     async def _follow(
-        self, board: Board, board_id: int, policy: SnapshotPolicy, previous: Moment | None, taken: Taken
+        self,
+        board: Board,
+        board_id: int,
+        policy: SnapshotPolicy,
+        previous: Moment | None,
+        taken: SnapshotRound,
     ) -> None:
         now = self.clock()
         known = await self.store.taken(board_id, policy.period)
@@ -142,7 +147,7 @@ class Archivist:
 
     async def _wanted(
         self, board: Board, policy: SnapshotPolicy, previous: Moment | None, now: Moment
-    ) -> AsyncIterator[_Wanted]:
+    ) -> AsyncIterator[_DueSnapshot]:
         """What of the windows that were written is due, whole and by group, oldest first."""
         slots: dict[str, set[str]] = {}
         for shard in range(board.keys.shards):
@@ -150,7 +155,7 @@ class Archivist:
                 if label == policy.period:
                     cuts = slots.setdefault(text, set())
                     cuts.update(await self.retention.cuts(board, shard, label, text))
-        found: list[_Wanted] = []
+        found: list[_DueSnapshot] = []
         for text, names in slots.items():
             for name in ("", *sorted(names)):
                 try:
@@ -161,20 +166,20 @@ class Archivist:
                     InvalidInput
                 ):  # of an earlier definition, or an hour that only another zone's clock shows
                     continue
-                moment = pictured(policy, zoned, slot, previous, now)
+                moment = due_moment(policy, zoned, slot, previous, now)
                 if moment is not None:
-                    found.append(_Wanted(policy, zoned, slot, cut, moment))
+                    found.append(_DueSnapshot(policy, zoned, slot, cut, moment))
         for wanted in sorted(found, key=lambda each: each.moment):
             yield wanted
 
-    async def _take(self, board: Board, board_id: int, wanted: _Wanted, now: Moment) -> int:
+    async def _take(self, board: Board, board_id: int, wanted: _DueSnapshot, now: Moment) -> int:
         """How many entries it has."""
         policy, zoned, slot, cut = wanted.policy, wanted.zoned, wanted.slot, wanted.cut
         if zoned.how == "fold":
             await self.rolling.ensure(board, zoned, slot)
         window = ShardedWindow(self.valkey, board, WindowAddress(zoned.label, slot.text, cut))
-        identity = Identity(board_id, zoned.label, slot.text, str(cut), datetime_of(wanted.moment))
-        frame = Frame(datetime_of(now), slot.starts_at, slot.ends_at, policy.top)
+        identity = SnapshotIdentity(board_id, zoned.label, slot.text, str(cut), datetime_of(wanted.moment))
+        frame = SnapshotFrame(datetime_of(now), slot.starts_at, slot.ends_at, policy.top)
         total, rows = None, _rows(board, window.scan())
         if policy.top is not None and policy.top <= TOP_IN_ONE_CALL:
             reply = await window.from_start(0, policy.top)
@@ -183,8 +188,8 @@ class Archivist:
         return made.entries
 
 
-def order_of(board: Board) -> Order:
-    return Order(board.ordering.descending, board.ordering.ties)
+def order_of(board: Board) -> RankOrder:
+    return RankOrder(board.ordering.descending, board.ordering.ties)
 
 
 async def _rows(

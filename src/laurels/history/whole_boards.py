@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable
 
     from laurels.history.erase import Erased, Eraser
-    from laurels.history.export import ImportCounts, Transfer
+    from laurels.history.export import BoardFiles, ImportCounts
     from laurels.journal.rebuild import Rebuilder, Rebuilding
 
 
-class Keeping:
+class WholeBoardOperations:
     """Operations of `Laurels`, which has the means."""
 
     rebuilder: Rebuilder
-    transfer: Transfer
+    board_files: BoardFiles
     eraser: Eraser
 
     async def rebuild(
@@ -43,7 +43,7 @@ class Keeping:
         progress: Callable[[int, int], None] | None = None,
     ) -> AsyncIterator[bytes]:
         """The lines of a file with these boards, or with one window (period, slot) of each."""
-        return self.transfer.export([BoardRef.parse(board) for board in boards], window, progress)
+        return self.board_files.export([BoardRef.parse(board) for board in boards], window, progress)
 
     async def import_lines(
         self,
@@ -57,14 +57,14 @@ class Keeping:
         the whole file is found good. `into`: another board than the file says.
         """
         ref = None if into is None else BoardRef.parse(into)
-        found = await self.transfer.check(read(lines()), ref)
-        return found if dry_run else await self.transfer.place(read(lines()), ref, progress)
+        found = await self.board_files.check(read(lines()), ref)
+        return found if dry_run else await self.board_files.place(read(lines()), ref, progress)
 
     async def import_zset(self, board: str, url: str, key: str, *, period: str | None = None) -> ImportCounts:
         """Places members and scores of a plain sorted set of any Redis into the current window of a board."""
         source = Valkey(url)
         try:
-            return await self.transfer.place_pairs(
+            return await self.board_files.place_pairs(
                 BoardRef.parse(board), period, sorted_sets.scan(source, key, 1000)
             )
         finally:

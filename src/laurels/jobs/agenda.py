@@ -25,21 +25,21 @@ async def drain_journal(run: JobRun) -> str:
 
 
 async def add_partitions(run: JobRun) -> str:
-    await run.laurels.drain.upkeep()
+    await run.laurels.drain.add_partitions()
     return "partitions are there for the months to come"
 
 
 async def take_snapshots(run: JobRun) -> str:
-    return str(await run.laurels.archivist.take_due(run.previous, run.report))
+    return str(await run.laurels.snapshot_taker.take_due(run.previous, run.report))
 
 
 async def turn_windows_over(run: JobRun) -> str:
-    windows = await run.laurels.upkeep.turn_over(run.report)
+    windows = await run.laurels.maintenance.turn_over(run.report)
     return f"{windows} rolling windows are ready"
 
 
 async def sweep(run: JobRun) -> str:
-    boards, deleted = await run.laurels.upkeep.sweep(run.report)
+    boards, deleted = await run.laurels.maintenance.sweep(run.report)
     events = await run.laurels.activity.relay.forget()
     return (
         f"{boards} boards swept, {deleted} archived rows of dropped boards deleted, {events} events forgotten"
@@ -47,7 +47,7 @@ async def sweep(run: JobRun) -> str:
 
 
 async def empty_discarded(run: JobRun) -> str:
-    return f"{await run.laurels.upkeep.empty_discarded()} large keys emptied"
+    return f"{await run.laurels.maintenance.empty_discarded()} large keys emptied"
 
 
 async def finish_drops(run: JobRun) -> str:

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from laurels.activity.wiring import Activity
     from laurels.boards.drops import Drops
     from laurels.clock import Clock
-    from laurels.history.maintenance import Upkeep
-    from laurels.history.snapshots import Archivist
+    from laurels.history.maintenance import Maintenance
+    from laurels.history.snapshots import SnapshotTaker
     from laurels.journal.drain import Drain
     from laurels.moments import Moment
     from laurels.postgres.engine import Postgres
@@ -24,12 +24,12 @@ class JobEngine(Protocol):
     """The parts of an open engine that background work uses."""
 
     activity: Activity
-    archivist: Archivist
     clock: Clock
     drain: Drain
     drops: Drops
+    maintenance: Maintenance
     postgres: Postgres
-    upkeep: Upkeep
+    snapshot_taker: SnapshotTaker
 
 
 @dataclass(frozen=True)

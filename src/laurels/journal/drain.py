@@ -117,7 +117,7 @@ class Drain:
         self._counts: dict[Stream, int] = {}
         self._held: set[Stream] = set()
 
-    async def upkeep(self) -> None:
+    async def add_partitions(self) -> None:
         """Makes the partitions of the months to come, and forgets boards that were dropped."""
         await self.store.ensure_partitions(self._clock())
         for board_id in await self.store.dropped():

@@ -49,7 +49,7 @@ class _MetadataChange:
     durability: Durability
 
 
-class Metadata:
+class MetadataSetter:
     """Sets the metadata of entries."""
 
     def __init__(self, valkey: Valkey, catalog: Catalog, retention: Retention, clock: Clock) -> None:
@@ -213,10 +213,10 @@ def _where(selection: Selection) -> str:
     return f" with {', '.join(named)}" if named else " that carries metadata"
 
 
-class SettingMetadata:
+class MetadataOperations:
     """An operation of `Laurels`, which has the means."""
 
-    metadata: Metadata
+    metadata: MetadataSetter
 
     async def set_metadata(
         self,

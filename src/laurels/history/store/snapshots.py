@@ -45,7 +45,7 @@ CREATE TEMPORARY TABLE IF NOT EXISTS snapshot_staging (
 
 
 @dataclass(frozen=True)
-class Order:
+class RankOrder:
     """How entries are ranked, as `boards/ordering.py` says it."""
 
     descending: bool
@@ -71,7 +71,7 @@ class Order:
 
 
 @dataclass(frozen=True)
-class Identity:
+class SnapshotIdentity:
     """Which snapshot: of which window and group, for which moment."""
 
     board_id: int
@@ -129,7 +129,7 @@ class SnapshotEntry:
 
 
 @dataclass(frozen=True)
-class Frame:
+class SnapshotFrame:
     """What a snapshot says besides its entries."""
 
     taken_at: datetime
@@ -144,9 +144,9 @@ class SnapshotStore:
 
     async def put(
         self,
-        identity: Identity,
-        frame: Frame,
-        order: Order,
+        identity: SnapshotIdentity,
+        frame: SnapshotFrame,
+        order: RankOrder,
         rows: AsyncIterator[Sequence[SnapshotRow]],
         total: int | None = None,
     ) -> StoredSnapshot:
@@ -290,7 +290,7 @@ class SnapshotStore:
     async def before(
         self,
         snapshot: UUID,
-        order: Order,
+        order: RankOrder,
         score: Decimal,
         moment: int | None,
         member: bytes,
@@ -354,7 +354,7 @@ async def _copy(connection: AsyncConnection, rows: AsyncIterator[Sequence[Snapsh
                 await copy.write_row((row.member, repr(row.score), row.moment, row.metadata or None))
 
 
-def _rank(order: Order) -> str:
+def _rank(order: RankOrder) -> str:
     """Fills the snapshot from what was copied."""
     return f"""
         INSERT INTO snapshot_entries

@@ -20,7 +20,7 @@ LONGEST_SECONDS: Final = 60.0
 ROWS_AT_ONCE: Final = 5000
 
 
-class Span(NamedTuple):
+class WindowSpan(NamedTuple):
     """What concerns a window: its time, how long it can be removed from, and where entries were placed."""
 
     starts: Moment
@@ -31,12 +31,12 @@ class Span(NamedTuple):
     """How the names of other windows begin."""
 
 
-class JournalOfWindows:
+class WindowJournal:
     def __init__(self, postgres: Postgres) -> None:
         self._postgres = postgres
 
     async def of_members(
-        self, board_id: int, span: Span, members: Sequence[bytes] | None = None, *, int64: bool
+        self, board_id: int, span: WindowSpan, members: Sequence[bytes] | None = None, *, int64: bool
     ) -> AsyncIterator[list[MemberChange]]:
         """What each member did in that time and was given, and its removals, in order; one list a member."""
         columns = journal.c

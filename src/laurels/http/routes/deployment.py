@@ -179,7 +179,7 @@ async def read_overview(call: Operator) -> Figures:
 
     `postgres` is null while it does not answer. The key must be for every project. Needs the scope `admin`.
     """
-    return Figures.model_validate(await call.laurels.oversight.figures(), from_attributes=True)
+    return Figures.model_validate(await call.laurels.operator_status.figures(), from_attributes=True)
 
 
 @router.get(
@@ -212,7 +212,7 @@ async def list_dead_letters(request: Request, call: Annotated[Call, Depends(oper
     The key must be for every project. Needs the scope `admin`.
     """
     asked = query(request, LettersParameters)
-    found = await call.laurels.oversight.dead_letters(asked.limit)
+    found = await call.laurels.operator_status.dead_letters(asked.limit)
     return DeadLetters.model_validate(found, from_attributes=True)
 
 
@@ -227,7 +227,7 @@ async def retry_dead_letter(call: Operator, letter: LetterId) -> None:
 
     The key must be for every project. Needs the scope `admin`.
     """
-    await call.laurels.oversight.retry(letter)
+    await call.laurels.operator_status.retry(letter)
 
 
 @router.delete(
@@ -241,4 +241,4 @@ async def discard_dead_letter(call: Operator, letter: LetterId) -> None:
 
     The key must be for every project. Needs the scope `admin`.
     """
-    await call.laurels.oversight.discard(letter)
+    await call.laurels.operator_status.discard(letter)

@@ -80,7 +80,7 @@ async def read_readiness(request: Request) -> Readiness:
 
     async def takes_writes() -> bool:
         await laurels.valkey.load_missing_functions()
-        if not await laurels.oversight.takes_writes():
+        if not await laurels.operator_status.takes_writes():
             warnings.append("Valkey is out of memory: raise its maxmemory or keep less")
         return True
 
