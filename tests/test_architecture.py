@@ -187,11 +187,7 @@ MAY_SHARE_A_NAME = {
     "Snapshot": "a schema of the API, and an update that `laurels.client` offers",
     "Window": "`laurels` and `laurels.index` each offer one: what a board declares, and what a model has had",
 }
-IN_ROUTES = {
-    "Board", "BoardFigures", "DeadLetter", "DeadLetters", "Erased", "Figures", "Finding", "Health",
-    "JournalFigures", "Operations", "PostgresFigures", "Preview", "PreviewedKey", "PreviewedWindow", "Ranked",
-    "ValkeyFigures",
-}  # fmt: skip
+IN_ROUTES = {"Health"}
 
 # Modules that are rooms of their own on the map.
 VALUES_THAT_ROOMS_SHARE = {"journal.entry"}
@@ -378,6 +374,17 @@ def test_each_client_has_one_room(client: str):
     if client in {"sqlalchemy", "psycopg"}:
         elsewhere = {module for module in elsewhere if "store" not in module.split(".")}
     assert elsewhere == set()
+
+
+def test_routes_are_declared_in_one_way():
+    """As operations: FastAPI is the app, and an answer is no Pydantic model."""
+    users = {module: imports(module, types=True) for module in MODULES if is_within(module, "http")}
+    assert {module for module in users if any(is_within(name, "fastapi") for name in users[module])} == {
+        "http.app"
+    }
+    assert [
+        module for module in users if is_within(module, "http.routes") and "pydantic" in users[module]
+    ] == []
 
 
 @pytest.mark.parametrize("module", sorted(PURE))

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
+
+from msgspec import Meta
 
 from laurels.errors import InvalidInput
 
 Moment: TypeAlias = int
 """Microseconds since 1970-01-01T00:00:00Z; negative before."""
+
+Timestamp: TypeAlias = Annotated[datetime, Meta(tz=True)]
+"""A moment as it is shown: an aware datetime."""
 
 MICROSECOND = timedelta(microseconds=1)
 MILLISECOND = 1_000

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime  # noqa: TC003  # msgspec reads the annotations
 from typing import TYPE_CHECKING, Final
 
+from laurels.boards.definition import BoardDefinition  # noqa: TC001  # as above
 from laurels.boards.keys import WHOLE, Cut
+from laurels.errors import Drop  # noqa: TC001  # as above
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from laurels.boards.board import Board, ZonedWindow
-    from laurels.boards.definition import BoardDefinition
-    from laurels.errors import Drop
     from laurels.moments import Moment
 
 # Stands for the value of a group's dimension, which is known only once somebody submits.

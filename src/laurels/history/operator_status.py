@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from datetime import datetime  # noqa: TC003  # of dataclasses that are shown
 from typing import TYPE_CHECKING, Final, Literal
 
 from laurels.errors import NotFound, Unavailable
 from laurels.journal.entry import Unreadable, read_entry
 from laurels.journal.store.rows import Stream, StreamId
-from laurels.moments import datetime_of
+from laurels.moments import Timestamp, datetime_of
 from laurels.postgres.figures import PostgresFigures, read_figures
 from laurels.valkey import functions, requirements
 from laurels.valkey.names import EVENTS
@@ -59,7 +58,7 @@ class JournalFigures:
     waiting: int
     """To be archived."""
     bytes: int
-    watermark: datetime
+    watermark: Timestamp
     """Everything that was recorded before is archived."""
     age_seconds: float
     dead_letters: int
@@ -71,12 +70,12 @@ class BoardFigures:
     board: str
     recorded: int
     waiting: int
-    watermark: datetime
+    watermark: Timestamp
 
 
 @dataclass(frozen=True)
 class Figures:
-    at: datetime
+    at: Timestamp
     valkey: ValkeyFigures
     postgres: PostgresFigures | None
     """None while it does not answer."""
@@ -91,7 +90,7 @@ class DeadLetter:
     source: Source
     board: str | None
     """None for an event of a campus."""
-    recorded_at: datetime
+    recorded_at: Timestamp
     why: str
     summary: str
     """What it was, as far as that can be read."""

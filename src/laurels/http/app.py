@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI
-from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.asyncexitstack import AsyncExitStackMiddleware
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
@@ -19,10 +18,11 @@ from laurels.http import problems
 from laurels.http.authentication import Keyring
 from laurels.http.coalesce import Questions
 from laurels.http.dispatch import Dispatch
-from laurels.http.encoding import Tagged
+from laurels.http.encoding import TaggedBody
 from laurels.http.fast_submit import Express
 from laurels.http.middleware import Envelope
 from laurels.http.openapi import make_document
+from laurels.http.operation import BOARD
 from laurels.http.routes import (
     boards,
     campus,
@@ -32,14 +32,12 @@ from laurels.http.routes import (
     entries,
     guide,
     health,
-    history,
     jobs,
     leaders,
     live,
     matches,
     members,
     pages,
-    preview,
     scores,
     snapshots,
     windows,
@@ -52,15 +50,35 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-OPERATIONS = (
-    *scores.operations.declared,
-    *matches.operations.declared,
-    *history.operations.declared,  # before one member's entry, whose path would take theirs
-    *entries.operations.declared,
-    *windows.operations.declared,
-    *snapshots.operations.declared,
-    *live.operations.declared,
-)
+OPERATIONS = [
+    operation
+    for routes in (
+        scores.routes,
+        matches.routes,
+        entries.routes,
+        windows.routes,
+        snapshots.routes,
+        live.routes,
+        boards.lists,
+        boards.routes,
+        credentials.routes,
+        jobs.routes,
+        deployment.routes,
+        console.routes,
+        console.own_page,
+        console.entrance,
+        members.routes,
+        leaders.games,
+        leaders.boards,
+        leaders.ranges,
+        campus.routes,
+        campus.mine,
+        campus.tables,
+        health.routes,
+    )
+    for operation in routes.operations
+]
+BELOW_BOARDS = [operation for operation in OPERATIONS if operation.path.startswith(f"{BOARD}/")]
 # What a page of another origin may read of an answer, beside its body.
 EXPOSED = ("ETag", "X-Request-Id", "RateLimit", "RateLimit-Policy", "Retry-After", "Idempotency-Replayed")
 # For how long a browser need not ask again what is allowed.
@@ -81,7 +99,7 @@ class App(FastAPI):
 
     def enter_by(self, origins: Sequence[str]) -> None:
         """From outside: the envelope; if pages of other origins may ask, CORS; then the operation."""
-        entry: ASGIApp = Dispatch(OPERATIONS, self, super().__call__)
+        entry: ASGIApp = Dispatch(BELOW_BOARDS, self, super().__call__)
         if origins:
             entry = CORSMiddleware(
                 # Inside, so that pages may read problems too.
@@ -100,7 +118,7 @@ class App(FastAPI):
 
     def openapi(self) -> dict[str, Any]:
         if not self.openapi_schema:
-            self.openapi_schema = make_document(self.routes, OPERATIONS)
+            self.openapi_schema = make_document(OPERATIONS)
         return self.openapi_schema
 
 
@@ -130,24 +148,14 @@ def _app(
     app.state.laurels = laurels
     app.state.keyring = Keyring(laurels)
     app.state.limiter = Limiter(laurels.settings, lambda: laurels.valkey)
-    app.state.questions = Questions[Tagged]()
+    app.state.questions = Questions[TaggedBody]()
     # One flat list: what is tried first stands first, and a 405 can say which methods there are.
     app.router.routes += [
         *(operation.route() for operation in OPERATIONS),
-        *boards.router.routes,
-        *preview.router.routes,
-        *credentials.router.routes,
-        *jobs.router.routes,
-        *deployment.router.routes,
-        *console.router.routes,
-        *members.router.routes,
-        *leaders.router.routes,
-        *campus.router.routes,
-        *health.router.routes,
         *guide.routes(),
         *pages.routes(),
     ]
-    for kind in (LaurelsError, HTTPException, RequestValidationError):
+    for kind in (LaurelsError, HTTPException):
         app.add_exception_handler(kind, problems.handle)
     app.express = Express(scores.SUBMIT, laurels, app.state.keyring, app.state.limiter)
     app.enter_by(laurels.settings.cors_origins)

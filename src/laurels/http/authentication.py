@@ -12,13 +12,13 @@ import time
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hmac import compare_digest
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from laurels.access import players, sessions
 from laurels.access.credential_cache import CredentialCache
 from laurels.access.principal import BOOTSTRAPPER, Principal
 from laurels.access.signing import SIGNATURE
-from laurels.access.store.keys import digest_of, name_of_key
+from laurels.access.store.keys import EVERY_PROJECT, digest_of, name_of_key
 from laurels.access.store.secrets import name_of_secrets
 from laurels.errors import BadSignature, Forbidden, Unauthorized
 from laurels.http import signed_body
@@ -35,6 +35,10 @@ if TYPE_CHECKING:
     from laurels.access.store.keys import Scope
     from laurels.access.store.secrets import ActiveSecret
     from laurels.engine import Laurels
+    from laurels.http.operation import Operation
+
+FOR_EVERY_PROJECT: Final = "The key must be for every project."
+NO_PRINCIPAL: Final = Principal("", frozenset(), "")
 
 
 class Keyring:
@@ -136,6 +140,25 @@ class Call:
 async def identify(request: Request) -> Call:
     """A request by a key that is in force, or a token that is good."""
     return Call(request, request.app.state.laurels, await _principal_of(request))
+
+
+async def admit_without_key(request: Request, _: Operation) -> Call:
+    """A request that needs no key."""
+    return Call(request, request.app.state.laurels, NO_PRINCIPAL)
+
+
+async def admit_anybody(request: Request, operation: Operation) -> Call:
+    """A request by a key of any project that has the operation's scope."""
+    call = await identify(request)
+    call.principal.check_scope(operation.required_scope)
+    return call
+
+
+async def admit_operator(request: Request, operation: Operation) -> Call:
+    """A request by a key of every project that has the operation's scope."""
+    call = await identify(request)
+    call.principal.check(EVERY_PROJECT, operation.required_scope)
+    return call
 
 
 async def _principal_of(request: Request) -> Principal:

@@ -9,13 +9,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from laurels.http.operation import BOARD
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from starlette.convertors import Convertor
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-    from laurels.http.operation import Operation, ThinRoute
+    from laurels.http.operation import Operation, RecordedRoute
 
 # What is the same in the paths of all of them; then what tells them apart.
 _SHAPE: Final = re.compile(r"(/v1/projects/[^/]+/boards/[^/]+)(/.*)", re.DOTALL)
@@ -24,7 +26,7 @@ _SHAPE: Final = re.compile(r"(/v1/projects/[^/]+/boards/[^/]+)(/.*)", re.DOTALL)
 MOST_REMEMBERED: Final = 10_000
 LONGEST_REMEMBERED: Final = 200
 
-_Found = tuple["Operation", "ThinRoute", dict[str, str]]
+_Found = tuple["Operation", "RecordedRoute", dict[str, str]]
 
 
 class Dispatch:
@@ -32,15 +34,15 @@ class Dispatch:
         """`app`: what the operations are told that they belong to; `rest`: what takes everything else."""
         self._app = app
         self._rest = rest
-        self._fixed: dict[tuple[str, str], tuple[Operation, ThinRoute]] = {}
-        self._others: list[tuple[Operation, ThinRoute]] = []
+        self._fixed: dict[tuple[str, str], tuple[Operation, RecordedRoute]] = {}
+        self._others: list[tuple[Operation, RecordedRoute]] = []
         self._found: dict[tuple[str, str], _Found] = {}
         for operation in operations:
-            found = operation, operation.route()
-            if "{" in operation.path:
+            found, below_board = (operation, operation.route()), operation.path.removeprefix(BOARD)
+            if "{" in below_board:
                 self._others.append(found)
             else:
-                self._fixed[operation.method, operation.path] = found
+                self._fixed[operation.method, below_board] = found
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         asked = scope["method"], scope["path"]

@@ -6,9 +6,10 @@ JSON numbers are doubles to most readers, so an int64 score beyond 2^53 would lo
 from __future__ import annotations
 
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast, get_args
 
 import msgspec
+from pydantic import BaseModel
 from starlette.responses import Response
 
 if TYPE_CHECKING:
@@ -27,14 +28,21 @@ LISTS: Final = frozenset({"entries", "buckets", "windows"})
 
 _REVALIDATED: Final = "private, no-cache"
 
-_to_json = msgspec.json.Encoder().encode
+
+def _as_builtins(value: Any) -> Any:  # noqa: ANN401  # msgspec hands over what it does not know
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    raise NotImplementedError(type(value).__name__)
+
+
+_to_json = msgspec.json.Encoder(enc_hook=_as_builtins).encode
 
 
 class JsonResponse(Response):
-    """Of a body that is encoded already."""
+    """With a body that is encoded already."""
 
-    def __init__(self, body: bytes, *headers: tuple[bytes, bytes]) -> None:  # pyright: ignore[reportMissingSuperCall]  # which would encode it
-        self.status_code = 200
+    def __init__(self, body: bytes, *headers: tuple[bytes, bytes], status: int = 200) -> None:  # pyright: ignore[reportMissingSuperCall]  # which would encode it
+        self.status_code = status
         self.background = None
         self.body = body
         length = b"content-length", b"%d" % len(body)
@@ -45,27 +53,21 @@ class JsonResponse(Response):
         await send({"type": "http.response.body", "body": self.body})
 
 
-async def answer(call: Call, value: msgspec.Struct) -> Response:
-    """To a change."""
-    return JsonResponse(await _encoded(call, value))
-
-
-class Tagged(NamedTuple):
-    """An answer, and the tag that tells whether it is still the same."""
+class TaggedBody(NamedTuple):
+    """An encoded answer with its ETag."""
 
     body: bytes
     tag: str
 
 
-async def cached_answer(call: Call, ask: Callable[[], Awaitable[msgspec.Struct]]) -> Response:
-    """To a question that path and query tell whole; asked once for all who come with the same."""
+async def coalesced_answer(request: Request, encoded: Callable[[], Awaitable[bytes]]) -> Response:
+    """The answer to a read, with an ETag; concurrent requests for the same path and query share one read."""
 
-    async def tagged() -> Tagged:
-        body = await _encoded(call, await ask())
-        return Tagged(body, f'"{blake2b(body, digest_size=16).hexdigest()}"')
+    async def tagged() -> TaggedBody:
+        body = await encoded()
+        return TaggedBody(body, f'"{blake2b(body, digest_size=16).hexdigest()}"')
 
-    request = call.request
-    questions: Questions[Tagged] = request.app.state.questions
+    questions: Questions[TaggedBody] = request.app.state.questions
     body, tag = await questions.ask((request.scope["path"], request.scope["query_string"]), tagged)
     if is_known(request, tag):
         return Response(status_code=304, headers={"ETag": tag, "Cache-Control": _REVALIDATED})
@@ -73,18 +75,27 @@ async def cached_answer(call: Call, ask: Callable[[], Awaitable[msgspec.Struct]]
 
 
 def is_known(request: Request, tag: str) -> bool:
-    """Whether the client has what the tag stands for (`If-None-Match`)."""
+    """Whether `If-None-Match` names the tag."""
     asked = request.headers.get("if-none-match", "")
     return asked.strip() == "*" or tag in (each.strip().removeprefix("W/") for each in asked.split(","))
 
 
-async def _encoded(call: Call, value: msgspec.Struct) -> bytes:
-    definition = await call.laurels.definition(call.board)
-    return encode(value, is_exact=definition.score == "int64")
+async def encode_for(call: Call, value: object, *, has_scores: bool) -> bytes:
+    """The JSON of an answer; `has_scores`: whether it may hold scores of the call's board."""
+    is_exact = has_scores and (await call.laurels.definition(call.board)).score == "int64"
+    return encode(value, is_exact=is_exact)
 
 
-def encode(value: msgspec.Struct, *, is_exact: bool) -> bytes:
-    return _to_json(with_exact_scores(value) if is_exact else value)
+def encode(value: object, *, is_exact: bool = False) -> bytes:
+    return _to_json(with_exact_scores(value) if is_exact and isinstance(value, msgspec.Struct) else value)
+
+
+def has_scores(kind: Any) -> bool:  # noqa: ANN401  # any annotation
+    """Whether values of a type may hold scores that `with_exact_scores` changes."""
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        fields = msgspec.structs.fields(kind)
+        return any(each.name in SCORES or has_scores(each.type) for each in fields)
+    return any(has_scores(each) for each in get_args(kind))
 
 
 def with_exact_scores(value: Answer) -> Answer:

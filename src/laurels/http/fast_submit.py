@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from laurels.access.limits import Limiter
     from laurels.engine import Laurels
     from laurels.http.authentication import Keyring
-    from laurels.http.operation import Operation, ThinRoute
+    from laurels.http.operation import Operation, RecordedRoute
 
 # Beside those that the operation documents: they change what the body says, or who may read the answer. The
 # last two are read once, and mean something when they come again.
@@ -88,7 +88,7 @@ class Express:
         self._laurels = laurels
         self._keyring = keyring
         self._limiter = limiter
-        documented = operation.documented.get("headers", {})
+        documented = operation.options.get("headers", {})
         self._elsewhere = MEANINGFUL | {name.lower().encode() for name in documented}
         self._boards: dict[bytes, tuple[str, str]] = {}
 
@@ -191,7 +191,7 @@ class Express:
 class _Failed:
     """The operation, from where it failed on."""
 
-    def __init__(self, route: ThinRoute, error: Exception) -> None:
+    def __init__(self, route: RecordedRoute, error: Exception) -> None:
         self._route = route
         self._error = error
 

@@ -1,28 +1,27 @@
-"""The OpenAPI document: what FastAPI says of its routes, and what our thin ones are declared with, as one."""
+"""The OpenAPI document, from how the operations are declared."""
 
 from __future__ import annotations
 
 import re
 from importlib.metadata import version
 from inspect import cleandoc, getdoc
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
-from fastapi.openapi.utils import get_openapi
 from starlette.routing import compile_path
 
+from laurels.boards.definition import BoardDefinition
 from laurels.http import body
 from laurels.http.idempotency_key import KEY_BYTES
-from laurels.http.openapi_defaults import PATH, make_alike
-from laurels.http.operation import BOARD, Body, Operation
+from laurels.http.openapi_defaults import HEADERS, PATH, complete
+from laurels.http.operation import BOARD
 from laurels.http.problems import EXPLANATIONS, MEDIA_TYPE, Problem, type_of
 from laurels.scores.submission import ID_BYTES, MEMBER_BYTES, OPERATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from fastapi.routing import APIRoute
-    from starlette.routing import BaseRoute
+    from laurels.http.operation import Body, Operation
 
 Schema = dict[str, Any]
 
@@ -49,17 +48,6 @@ TAGS: Final = {
     "health": "How the process is. These need no key.",
 }
 _TEXT: Final[Schema] = {"type": "string"}
-# What a stream of events consists of.
-EVENT: Final[Schema] = {
-    "type": "object",
-    "description": "One event of a stream. `data` is JSON, of the form that the operation describes.",
-    "properties": {
-        "id": {"type": "string", "description": "Sent as `Last-Event-ID`, the stream goes on behind it."},
-        "event": {"type": "string", "description": "Which kind of event it is."},
-        "data": {"type": "string"},
-        "retry": {"type": "integer", "description": "Milliseconds to wait before coming again."},
-    },
-}
 HEADER_SCHEMAS: Final[dict[str, Schema]] = {
     "Idempotency-Key": {
         "type": "string",
@@ -69,8 +57,21 @@ HEADER_SCHEMAS: Final[dict[str, Schema]] = {
         "examples": ["8e03978e-40d5-43e8-bc93-6894a57f9324"],
     },
 }
-# Errors that every operation under a board has.
-COMMON: Final = (401, 403, 404, 422, 429, 503)
+# Classes that have another name in the document than in the code.
+PUBLISHED_AS: Final = {
+    "BoardAnswer": "Board",
+    "ConsoleSession": "Session",
+    "FindingAnswer": "Finding",
+    "LeadersEntry": "Ranked",
+    "LiveEvent": "Event",
+}
+REFERENCE: Final = "#/components/schemas/{name}"
+_KEY: Final[Schema] = {
+    "type": "http",
+    "scheme": "bearer",
+    "description": "A key of the project, or of every one; or a player's token.",
+}
+_LINES: Final[Schema] = {"description": "Text: one submission a line, each judged by itself."}
 
 _SCORE: Final[Schema] = {
     "type": ["number", "string"],
@@ -127,62 +128,85 @@ FIELDS: Final[dict[str, Schema]] = {
 }
 
 
-def problem_answers(*statuses: int) -> dict[int | str, Schema]:
-    """How errors of these statuses look."""
-    return {status: _problem_answer(status) for status in statuses}
-
-
-def own_name(route: APIRoute) -> str:
-    """What an operation is called in generated clients: as its function is."""
-    return route.name
-
-
-def make_document(routes: Sequence[BaseRoute], operations: Iterable[Operation]) -> Schema:
-    document = get_openapi(
-        title="Laurels",
-        version=version("laurels"),
-        description=ABOUT,
-        routes=routes,
-        tags=[{"name": name, "description": about} for name, about in TAGS.items()],
-        separate_input_output_schemas=False,
-    )
-    operations = list(operations)
-    schemas: Schema = document["components"]["schemas"]
-    schemas.update(_components(operations), Event=EVENT)
-    document["components"]["securitySchemes"] = {
-        "key": {
-            "type": "http",
-            "scheme": "bearer",
-            "description": "A key of the project, or of every one; or a player's token.",
+def make_document(operations: Sequence[Operation]) -> Schema:
+    described = [(operation, _described(operation)) for operation in operations]
+    complete((each for _, each in described), _problem_answer)
+    tags = list(TAGS)
+    paths: Schema = {}
+    for operation, each in sorted(described, key=lambda pair: tags.index(pair[0].routes.tag)):
+        paths.setdefault(compile_path(operation.path)[1], {})[operation.method.lower()] = each
+    return _finished(
+        {
+            "openapi": "3.1.0",
+            "info": {"title": "Laurels", "description": ABOUT, "version": version("laurels")},
+            "paths": paths,
+            "components": {
+                "schemas": _components(operations),
+                "headers": HEADERS,
+                "securitySchemes": {"key": _KEY},
+            },
+            "tags": [{"name": name, "description": about} for name, about in TAGS.items()],
+            "security": [{"key": []}],
         }
-    }
-    document["security"] = [{"key": []}]
-    for path, methods in document["paths"].items():
-        if not path.startswith(("/v1/", "/leaders/", "/leaderboards/")):
-            for described in methods.values():
-                described["security"] = []
-    for operation in operations:
-        path = compile_path(BOARD + operation.path)[1]
-        document["paths"].setdefault(path, {})[operation.method.lower()] = _described(operation)
-    document["paths"] = dict(sorted(document["paths"].items(), key=_place))
-    make_alike(document, _problem_answer)
-    return document
+    )
+
+
+def _finished(part: Any) -> Any:  # noqa: ANN401  # any part of the document
+    """The same with names as they are published, and the type of each choice of texts."""
+    if isinstance(part, list):
+        return [_finished(each) for each in cast("list[Any]", part)]
+    if not isinstance(part, dict):
+        return part
+    found: Schema = {name: _finished(each) for name, each in cast("Schema", part).items()}
+    if "$ref" in found:
+        place, _, name = found["$ref"].rpartition("/")
+        found["$ref"] = f"{place}/{PUBLISHED_AS.get(name, name)}"
+    if "type" not in found and all(isinstance(each, str) for each in found.get("enum", [0])):
+        found["type"] = "string"
+    return found
 
 
 def _components(operations: Iterable[Operation]) -> Schema:
-    types: list[Any] = [Problem]
+    of_boards: list[Any] = [Problem]
+    others: list[Any] = []
     for operation in operations:
-        documented = operation.documented
-        types += [documented[part] for part in ("answer",) if part in documented]
-        types += [documented["body"].type] if "body" in documented else []
-    _, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
+        sent = operation.options.get("body")
+        types = (operation.answer, operation.given, sent.type if sent else None)
+        known = of_boards if operation.path.startswith(f"{BOARD}/") else others
+        known += [each for each in types if each]
+    components = _schemas_of(of_boards)
     for schema in components.values():
-        if "description" in schema:
-            schema["description"] = cleandoc(schema["description"]).partition("\n\n")[0]
         for name, about in FIELDS.items():
             if "description" not in schema.get("properties", {}).get(name, {"description": ""}):
                 schema["properties"][name] = _told(schema["properties"][name], about)
-    return components
+    definition = BoardDefinition.model_json_schema(ref_template=REFERENCE.replace("{name}", "{model}"))
+    optional = _schemas_of(others) | definition.pop("$defs") | {BoardDefinition.__name__: definition}
+    components |= {name: _without_null_defaults(schema) for name, schema in optional.items()}
+    return {PUBLISHED_AS.get(name) or name: schema for name, schema in sorted(components.items())}
+
+
+def _without_null_defaults(schema: Schema) -> Schema:
+    """Generators take a property with a default for one that is always there."""
+    properties: Schema = schema.get("properties", {})
+    for about in properties.values():
+        if about.get("default", ...) is None:
+            del about["default"]
+    return schema
+
+
+def _schemas_of(types: Iterable[Any]) -> Schema:
+    _, schemas = msgspec.json.schema_components(types, schema_hook=_pydantic, ref_template=REFERENCE)
+    for schema in schemas.values():
+        if "description" in schema:
+            schema["description"] = cleandoc(schema["description"]).partition("\n\n")[0]
+    return schemas
+
+
+def _pydantic(kind: type) -> Schema:
+    """The schema of a type that msgspec does not know."""
+    if kind is BoardDefinition:
+        return {"$ref": REFERENCE.format(name=kind.__name__)}
+    raise NotImplementedError(kind)
 
 
 def _told(schema: Schema, about: Schema) -> Schema:
@@ -204,27 +228,29 @@ def _without_format(about: Schema) -> Schema:
 
 def _described(operation: Operation) -> Schema:
     summary, _, description = (getdoc(operation.endpoint) or "").partition("\n")
-    documented = operation.documented
+    needs = f"{operation.routes.needs} Needs the scope `{operation.scope}`." if operation.scope else ""
     described: Schema = {
-        "tags": [operation.tag],
+        "tags": [operation.routes.tag],
         "summary": summary.rstrip("."),
-        "description": f"{description.strip()}\n\nNeeds the scope `{operation.scope}`.".strip(),
+        "description": f"{description.strip()}\n\n{needs.strip()}".strip(),
         "operationId": operation.endpoint.__name__,
         "parameters": [
             *_path_parameters(operation),
-            *query_parameters(operation.parameters),
-            *header_parameters(operation.documented.get("headers", {})),
+            *query_parameters(operation.query),
+            *header_parameters(operation.options.get("headers", {})),
         ],
         "responses": _answers(operation),
     }
-    if "body" in documented:
-        described["requestBody"] = {"required": True, "content": _content(documented["body"])}
-    return described
+    if "body" in operation.options:
+        content = _content(operation, operation.options["body"])
+        described["requestBody"] = {"required": True, "content": content}
+    return described if operation.scope else described | {"security": []}
 
 
 def _path_parameters(operation: Operation) -> Iterable[Schema]:
-    for name in re.findall(r"{(\w+):", BOARD + operation.path):
-        yield {"name": name, "in": "path", "required": True, **PATH[name]}
+    for name in re.findall(r"{(\w+):", operation.path):
+        about = operation.routes.in_path.get(name) or PATH[name]
+        yield {"name": name, "in": "path", "required": True, **about}
 
 
 def query_parameters(kind: type[msgspec.Struct]) -> Iterable[Schema]:
@@ -249,35 +275,32 @@ def header_parameters(headers: Mapping[str, str]) -> list[Schema]:
     ]
 
 
-def _content(sent: Body) -> Schema:
-    schema = _schema_of(sent.type)
+def _content(operation: Operation, sent: Body) -> Schema:
+    schema = _schema_of(sent.type or operation.given)
     content: Schema = {body.JSON: {"schema": schema, "example": sent.example}}
-    if body.LINES in sent.media_types:
-        content[body.LINES] = {
-            "schema": {"description": "Text: one submission a line, each judged by itself."},
-            "example": sent.lines,
-        }
+    for media_type, example in sent.others.items():
+        content[media_type] = {"schema": _LINES if media_type == body.LINES else schema, "example": example}
     return content
 
 
 def _schema_of(kind: type) -> Schema:
-    (schema,), _ = msgspec.json.schema_components([kind], ref_template="#/components/schemas/{name}")
+    (schema,), _ = msgspec.json.schema_components([kind], schema_hook=_pydantic, ref_template=REFERENCE)
     return schema
 
 
 def _answers(operation: Operation) -> Schema:
-    documented = operation.documented
+    options = operation.options
     answers: Schema = {"204": {"description": "Done."}}
-    if "answer" in documented:
-        content = {"schema": _schema_of(documented["answer"]), "example": documented.get("example")}
-        answers = {"200": {"description": "The answer.", "content": {body.JSON: content}}}
-        if operation.method == "GET":
-            answers["304"] = {"description": "What `If-None-Match` names is still the same."}
-    if "events" in documented:
-        content = {"schema": {"$ref": "#/components/schemas/Event"}, "example": documented["events"]}
-        answers = {"200": {"description": "Events.", "content": {"text/event-stream": content}}}
-    problems = {*COMMON, *documented.get("problems", ())}
-    return answers | {str(status): _problem_answer(status) for status in sorted(problems)}
+    if operation.answer is not None:
+        content = {"schema": _schema_of(operation.answer), "example": options.get("example")}
+        answer = {"description": "The answer.", "content": {options.get("media_type", body.JSON): content}}
+        answers = dict.fromkeys(map(str, operation.statuses), answer)
+    for status, more in options.get("responses", {}).items():
+        answers[str(status)] = answers.get(str(status), {}) | more
+    if options.get("cached"):
+        answers["304"] = {"description": "What `If-None-Match` names is still the same."}
+    problems = {*options.get("problems", ()), *((404,) if operation.path.startswith(f"{BOARD}/") else ())}
+    return answers | {str(status): _problem_answer(status) for status in problems}
 
 
 def _problem_answer(status: int) -> Schema:
@@ -292,9 +315,3 @@ def _problem_answer(status: int) -> Schema:
     }
     schema = {"$ref": "#/components/schemas/Problem"}
     return {"description": kind.title, "content": {MEDIA_TYPE: {"schema": schema, "example": example}}}
-
-
-def _place(item: tuple[str, Schema]) -> int:
-    """By the order of the tags."""
-    described = next(iter(item[1].values()))
-    return list(TAGS).index(described["tags"][0])

@@ -1,7 +1,6 @@
-"""What every operation of the document has, whoever described it: FastAPI, or we.
+"""What the document says of every operation: parts of paths, headers and problems of answers, and links.
 
-Names in paths, the headers of answers, the problems that any operation of its kind may end in, and the links
-that lead from what an answer says to what can be asked next.
+A link leads from an answer to the operations that can take values of it.
 """
 
 from __future__ import annotations
@@ -12,11 +11,10 @@ from laurels.boards.declared import NAME_PATTERN
 from laurels.scores.submission import MEMBER_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable
 
 Schema = dict[str, Any]
 
-METHODS: Final = ("get", "put", "post", "patch", "delete")
 # Of whatever needs a key; of whatever has a body.
 ADMITTED: Final = (401, 403, 422, 429, 503)
 CARRYING: Final = (400, 408, 413, 415)
@@ -45,9 +43,18 @@ PATH: Final[dict[str, Schema]] = {
             "examples": ["4aa2809d-be96-5b7b-9a31-ecf697ddf33f"],
         },
     },
+    "prefix": {
+        "description": "`lk_` and eight characters, or the key's id.",
+        "schema": {"type": "string", "examples": ["lk_4k2mzq8w"]},
+    },
     "id": {
-        "description": "Which one, as it was listed.",
-        "schema": {"type": "string", "minLength": 1, "examples": ["17"]},
+        "description": "`ls_` and eight characters.",
+        "schema": {"type": "string", "minLength": 1, "examples": ["ls_9d3kq0xv"]},
+    },
+    "name": {"description": "One of the jobs.", "schema": {"type": "string", "examples": ["snapshots"]}},
+    "letter": {
+        "description": "As it was listed.",
+        "schema": {"type": "string", "examples": ["17.0.1761307200000-0"]},
     },
     "p": {
         "description": "A share from 0 to 1.",
@@ -116,13 +123,12 @@ LINKS: Final[dict[str, dict[str, dict[str, str]]]] = {
 }
 
 
-def make_alike(document: Schema, problem_answer: Callable[[int], Schema]) -> None:
-    document["components"]["headers"] = HEADERS
-    operations = list(_operations(document))
-    known = {operation["operationId"] for operation in operations}
-    for operation in operations:
+def complete(operations: Iterable[Schema], problem_answer: Callable[[int], Schema]) -> None:
+    """Adds to each operation what all of its kind have."""
+    described = list(operations)
+    known = {operation["operationId"] for operation in described}
+    for operation in described:
         _complete_problems(operation, problem_answer)
-        _describe_path(operation)
         _describe_headers(operation)
         for status, answer in operation["responses"].items():
             links = LINKS.get(operation["operationId"], {}) if status.startswith("2") else {}
@@ -134,11 +140,6 @@ def make_alike(document: Schema, problem_answer: Callable[[int], Schema]) -> Non
                 }
 
 
-def _operations(document: Schema) -> Iterator[Schema]:
-    for methods in document["paths"].values():
-        yield from (methods[method] for method in METHODS if method in methods)
-
-
 def _complete_problems(operation: Schema, problem_answer: Callable[[int], Schema]) -> None:
     statuses: set[int] = set()
     if operation.get("security") != []:
@@ -148,18 +149,6 @@ def _complete_problems(operation: Schema, problem_answer: Callable[[int], Schema
     answers = operation["responses"]
     missing = {str(status): problem_answer(status) for status in statuses if str(status) not in answers}
     operation["responses"] = dict(sorted((answers | missing).items()))
-
-
-def _describe_path(operation: Schema) -> None:
-    for parameter in operation.get("parameters", []):
-        schema: Schema = parameter["schema"]
-        schema.pop("title", None)
-        if parameter["in"] != "path" or parameter["name"] not in PATH:
-            continue
-        about = PATH[parameter["name"]]
-        examples = schema.get("examples", about["schema"]["examples"])
-        parameter["schema"] = {**about["schema"], "examples": examples}
-        parameter.setdefault("description", about["description"])
 
 
 def _describe_headers(operation: Schema) -> None:

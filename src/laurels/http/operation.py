@@ -1,38 +1,56 @@
-"""Thin routes: what the engine's own values go in and out of, without a layer between.
+"""Routes: a function with its types is one operation, served and documented.
 
-An operation is admitted, its query is read, its endpoint answers. What it is declared with is all that
-`document` needs to describe it, beside the routes that FastAPI describes itself.
+    routes = Routes("entries")
+
+    @routes.get(f"{BOARD}/entries/{{member:member}}", scope="read", example={"member": "ada", …}, cached=True)
+    async def read_standing(call: Call, member: str, query: WindowQuery) -> Standing:
+        ...
+
+`call` is the admitted request. A parameter that the path names is that part of the path; `query` is the query
+and `given` the JSON body, each by its type. A value that the function returns is sent as JSON, None as 204. A
+`Response` is sent as it is; `answer` then names the type that the document shows. The docstring is the
+operation's summary and description.
+
+FastAPI has the routes in its app, but does not run them: decision 0037 says why.
 """
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
+from functools import partial
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, get_args
 
+import msgspec
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Match, Route
 
+from laurels.http import body
 from laurels.http.authentication import Call, admit
-from laurels.http.parameters import NoParameters, query
+from laurels.http.encoding import JsonResponse, coalesced_answer, encode_for, has_scores
+from laurels.http.idempotency_key import answer_once
+from laurels.http.parameters import NoParameters, read_query
 
 if TYPE_CHECKING:
-    import msgspec
     from starlette.types import Receive, Send
     from starlette.types import Scope as AsgiScope
 
     from laurels.access.store.keys import Scope
 
-BOARD = "/v1/projects/{project:segment}/boards/{board:segment}"
+PROJECT = "/v1/projects/{project:segment}"
+BOARD = f"{PROJECT}/boards/{{board:segment}}"
 
-Parameters = TypeVar("Parameters", bound="msgspec.Struct")
-Endpoint = Callable[[Call, Parameters], Awaitable[Response]]
+Endpoint = TypeVar("Endpoint", bound=Callable[..., Awaitable[Any]])
+Declare = Callable[[Endpoint], Endpoint]
 
 
-class ThinHeaders(Headers):
-    """Found by their names, not by looking through them all each time; as ASGI has them, in small letters."""
+class IndexedHeaders(Headers):
+    """Headers in a dictionary: Starlette searches a list for each look."""
 
     def __init__(self, raw: list[tuple[bytes, bytes]]) -> None:  # pyright: ignore[reportMissingSuperCall]  # which only keeps them
         self._list = raw
@@ -52,18 +70,18 @@ class ThinHeaders(Headers):
         return super().getlist(key) if key in self else []
 
 
-class ThinRequest(Request):
+class IndexedRequest(Request):
     def __init__(self, scope: AsgiScope, receive: Receive) -> None:
         super().__init__(scope, receive)
-        self._thin_headers = ThinHeaders(scope["headers"])
+        self._indexed_headers = IndexedHeaders(scope["headers"])
 
     @property
     def headers(self) -> Headers:
-        return self._thin_headers
+        return self._indexed_headers
 
 
-class ThinRoute(Route):
-    """A route that tells which it is, as FastAPI's do: for metrics and logs."""
+class RecordedRoute(Route):
+    """A route that puts itself into the scope, as FastAPI's do: for metrics and logs."""
 
     def matches(self, scope: AsgiScope) -> tuple[Match, AsgiScope]:
         match, found = super().matches(scope)
@@ -72,74 +90,175 @@ class ThinRoute(Route):
 
 @dataclass(frozen=True)
 class Body:
-    """What an operation takes: its type, an example, and the media types it may come in."""
+    """A request's body in the document."""
 
-    type: Any
     example: Any
-    media_types: tuple[str, ...] = ("application/json",)
-    lines: str = ""
-    """An example as lines, for those that take them."""
+    others: dict[str, Any] = field(default_factory=dict[str, Any])
+    """Examples in other media types than JSON."""
+    type: Any = None
+    """For an operation that reads its body itself."""
 
 
-class Documented(TypedDict, total=False):
+class RouteOptions(TypedDict, total=False):
+    scope: Scope
+    """Of the key that it needs; none for what is open to all."""
+    status: int | tuple[int, ...]
+    """Of an answer with a value; 200 by default. Several where the operation returns a `Response`."""
+    example: Any
+    """Of the answer."""
+    answer: Any
+    """The type of the answer, for an operation that returns a `Response`."""
+    media_type: str
+    """Of the answer, where it is not JSON."""
+    responses: dict[int, dict[str, Any]]
+    """Other statuses, or more about one: OpenAPI's response objects."""
     body: Body
-    answer: type[msgspec.Struct]
-    example: Any
-    events: str
-    """Of one that answers with server-sent events: an example."""
     headers: dict[str, str]
     """Request headers with a meaning of their own, and what it is."""
-    most_bytes: int
-    """Of one that submits scores: how long its body may be. It takes players, and submits for them alone."""
     problems: tuple[int, ...]
-    """Statuses of the errors that are its own, beside those that every operation has."""
+    """Statuses of the errors that are its own, beside those of all operations."""
+    decode: Callable[[Call, bytes], Any]
+    """Reads the JSON body; by default it is decoded as the type of `given`."""
+    idempotent: bool
+    """Whether `Idempotency-Key` makes a repeated request count once; `given` has an `id` then."""
+    cached: bool
+    """Whether the answer has an ETag, and concurrent requests for the same share one."""
+    takes_players: bool
+    """Whether a player's token may submit; the operation then submits for `call.principal.player` alone."""
+    most_bytes: int
+    """How long the body may be."""
 
 
-@dataclass(frozen=True, eq=False)
 class Operation:
-    """One method of one path under a board; an ASGI app."""
+    """One method of one path; an ASGI app."""
 
-    tag: str
-    method: str
-    path: str
-    scope: Scope
-    parameters: type[msgspec.Struct]
-    endpoint: Endpoint[Any]
-    documented: Documented
+    def __init__(
+        self,
+        routes: Routes,
+        method: str,
+        path: str,
+        endpoint: Callable[..., Awaitable[Any]],
+        options: RouteOptions,
+    ) -> None:
+        self.routes = routes
+        self.method = method
+        self.path = path
+        self.endpoint = endpoint
+        self.options = options
+        self.scope: Scope | None = options.get("scope")
+        signature = inspect.signature(endpoint)
+        types = {name: each.annotation for name, each in signature.parameters.items()}
+        self.query: type[msgspec.Struct] = types.get("query", NoParameters)
+        self.given: Any = types.get("given")
+        returned = signature.return_annotation
+        self.answer: Any = options.get("answer", _value_of(returned))
+        status = options.get("status", 200)
+        self.statuses = (status,) if isinstance(status, int) else status
+        self.takes_players = options.get("takes_players", False)
+        self.most_bytes = options.get("most_bytes", body.BODY_BYTES)
+        self._is_cached = options.get("cached", False)
+        self._in_path = tuple(name for name in re.findall(r"{(\w+):", path) if name in types)
+        self._takes_query = "query" in types
+        self._decode = options.get("decode") or self._decoder()
+        self._has_scores = path.startswith(f"{BOARD}/") and has_scores(self.answer)
+
+    @property
+    def required_scope(self) -> Scope:
+        assert self.scope is not None, f"{self.method} {self.path} has no scope"  # noqa: S101  # as it is declared
+        return self.scope
+
+    def _decoder(self) -> Callable[[Call, bytes], Any]:
+        decoder = msgspec.json.Decoder(self.given)
+        return lambda _, sent: body.decode(sent, decoder)
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
-        request = ThinRequest(scope, receive)
-        call = await self._admitted(request)
-        response = await self.endpoint(call, query(request, self.parameters))
+        request = IndexedRequest(scope, receive)
+        call = await self.routes.admit(request, self)
+        arguments: dict[str, Any] = {name: request.path_params[name] for name in self._in_path}
+        if self.routes.checks_query:
+            query = read_query(request, self.query)
+            if self._takes_query:
+                arguments["query"] = query
+        response = await self._respond(call, arguments)
         await response(scope, receive, send)
 
-    async def _admitted(self, request: Request) -> Call:
-        if "most_bytes" not in self.documented:
-            return await admit(request, self.scope)
-        most_bytes = self.documented["most_bytes"]
-        return await admit(request, self.scope, takes_players=True, most_bytes=most_bytes)
+    async def _respond(self, call: Call, arguments: dict[str, Any]) -> Response:
+        if self._is_cached:
+            return await coalesced_answer(call.request, lambda: self._encoded(call, arguments))
+        if self.given is None:
+            return await self._act(call, **arguments)
+        decode = partial(self._decode, call)
+        if self.options.get("idempotent"):
+            return await answer_once(call, decode, lambda given: self._act(call, given=given, **arguments))
+        body.media_type(call.request, body.JSON)
+        given = decode(await body.read(call.request, self.most_bytes))
+        return await self._act(call, given=given, **arguments)
 
-    def route(self) -> ThinRoute:
-        return ThinRoute(BOARD + self.path, self, methods=[self.method])
+    async def _encoded(self, call: Call, arguments: dict[str, Any]) -> bytes:
+        return await encode_for(call, await self.endpoint(call, **arguments), has_scores=self._has_scores)
+
+    async def _act(self, call: Call, **arguments: Any) -> Response:  # noqa: ANN401  # as the endpoint takes them
+        value = await self.endpoint(call, **arguments)
+        if value is None:
+            return Response(status_code=204)
+        if isinstance(value, Response):
+            return value
+        encoded = await encode_for(call, value, has_scores=self._has_scores)
+        return JsonResponse(encoded, status=self.statuses[0])
+
+    def route(self) -> RecordedRoute:
+        return RecordedRoute(self.path, self, methods=[self.method])
+
+
+def _value_of(returned: Any) -> Any:  # noqa: ANN401  # any annotation
+    """The type of the values among what an endpoint returns."""
+    each_of = get_args(returned) if isinstance(returned, UnionType) else (returned,)
+    values = [each for each in each_of if each not in (None, NoneType, Response)]
+    return values[0] if values else None
+
+
+async def admit_to_project(request: Request, operation: Operation) -> Call:
+    """By a key of the project in the path that has the operation's scope."""
+    return await admit(
+        request,
+        operation.required_scope,
+        takes_players=operation.takes_players,
+        most_bytes=operation.most_bytes,
+    )
 
 
 @dataclass(frozen=True)
-class Operations:
-    """The operations of a module, in the order in which their paths are tried."""
+class Routes:
+    """The operations of a part of the API, in the order in which their paths are tried."""
 
     tag: str
-    declared: list[Operation] = field(default_factory=list[Operation])
+    admit: Callable[[Request, Operation], Awaitable[Call]] = admit_to_project
+    needs: str = ""
+    """What a key needs beside the scope, as the document says it."""
+    in_path: dict[str, dict[str, Any]] = field(default_factory=dict[str, "dict[str, Any]"])
+    """Parts of its paths that mean something else here than in other routes, as OpenAPI describes them."""
+    checks_query: bool = True
+    """Whether a query that the operation does not know is refused."""
+    operations: list[Operation] = field(default_factory=list["Operation"])
 
-    def add(
-        self,
-        method: str,
-        path: str,
-        scope: Scope,
-        parameters: type[Parameters] = NoParameters,
-        **documented: Unpack[Documented],
-    ) -> Callable[[Endpoint[Parameters]], Endpoint[Parameters]]:
-        def declare(endpoint: Endpoint[Parameters]) -> Endpoint[Parameters]:
-            self.declared.append(Operation(self.tag, method, path, scope, parameters, endpoint, documented))
+    def get(self, path: str, **options: Unpack[RouteOptions]) -> Declare[Endpoint]:
+        return self._declare("GET", path, options)
+
+    def put(self, path: str, **options: Unpack[RouteOptions]) -> Declare[Endpoint]:
+        return self._declare("PUT", path, options)
+
+    def post(self, path: str, **options: Unpack[RouteOptions]) -> Declare[Endpoint]:
+        return self._declare("POST", path, options)
+
+    def patch(self, path: str, **options: Unpack[RouteOptions]) -> Declare[Endpoint]:
+        return self._declare("PATCH", path, options)
+
+    def delete(self, path: str, **options: Unpack[RouteOptions]) -> Declare[Endpoint]:
+        return self._declare("DELETE", path, options)
+
+    def _declare(self, method: str, path: str, options: RouteOptions) -> Declare[Endpoint]:
+        def declare(endpoint: Endpoint) -> Endpoint:
+            self.operations.append(Operation(self, method, path, endpoint, options))
             return endpoint
 
         return declare

@@ -7,6 +7,7 @@ member called `x/around` is `x%2Faround`, and never the neighbourhood of `x`.
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeVar
 from urllib.parse import parse_qsl, quote, unquote_to_bytes
 
@@ -17,15 +18,13 @@ from starlette.convertors import Convertor, register_url_convertor
 from laurels.boards.declared import NAME_PATTERN
 from laurels.errors import InvalidInput
 from laurels.history.member_history import LIMIT as HISTORY_LIMIT
-from laurels.scores.page_query import PAGE_LIMIT
+from laurels.scores.page_query import PAGE_LIMIT, WindowQuery
 from laurels.scores.queries import AROUND_LIMIT, BUCKET_LIMIT
 from laurels.wording import no_such, of_msgspec
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import Scope
-
-    from laurels.arguments import InWindow
 
 Parameters = TypeVar("Parameters", bound=Struct)
 
@@ -39,54 +38,12 @@ class NoParameters(Struct, forbid_unknown_fields=True):
     pass
 
 
-class ConsentParameters(Struct, forbid_unknown_fields=True):
-    """What a change of a board may drop."""
-
-    allow_drop: str | None = None
-
-
-class WindowParameters(Struct, forbid_unknown_fields=True):
-    """Which window is asked about."""
-
-    period: Annotated[
-        str | None, Meta(description="A window by its name. Default: the board's first.", examples=["daily"])
-    ] = None
-    slot: Annotated[
-        str | None, Meta(description="One of its slots. Default: the current one.", examples=["2025-10-24"])
-    ] = None
-    group: Annotated[
-        str | None,
-        Meta(
-            description="A group, such as `country=BR` or `region=asia,city=tokyo`; in a value, `%`, `,` and "
-            "`=` are percent-encoded once more. Default: everybody.",
-            examples=["country=BR"],
-        ),
-    ] = None
-
-    def where(self) -> InWindow:
-        return {"period": self.period, "slot": self.slot, "group": self.group}
-
-
-class PageParameters(WindowParameters):
-    limit: Annotated[int, Meta(ge=1, le=PAGE_LIMIT, description="How many entries.")] = 100
-    start: Annotated[Literal["top", "bottom"], Meta(description="Which end to begin at.")] = msgspec.field(
-        name="from", default="top"
-    )
-    cursor: Annotated[str | None, Meta(description="`next` or `previous` of a page.")] = None
-    rank: Annotated[
-        Annotated[int, Meta(ge=1)] | None, Meta(description="Begin at this place from the top.")
-    ] = None
-    change: Annotated[
-        bool, Meta(description="Whether to tell the ranks that each gained since the window before.")
-    ] = False
-
-
-class AroundParameters(WindowParameters):
+class AroundParameters(WindowQuery, frozen=True):
     above: Annotated[int, Meta(ge=0, le=AROUND_LIMIT, description="How many better ones.")] = 5
     below: Annotated[int, Meta(ge=0, le=AROUND_LIMIT, description="How many worse ones.")] = 5
 
 
-class DistributionParameters(WindowParameters):
+class DistributionParameters(WindowQuery, frozen=True):
     buckets: Annotated[int, Meta(ge=1, le=BUCKET_LIMIT, description="How many buckets, at most.")] = 20
 
 
@@ -119,10 +76,15 @@ class SnapshotParameters(Struct, forbid_unknown_fields=True):
     cursor: Annotated[str | None, Meta(description="`next` of the answer before.")] = None
 
 
-def query(request: Request, kind: type[Parameters]) -> Parameters:
+def read_query(request: Request, kind: type[Parameters]) -> Parameters:
     """The query parameters; one that is unknown, given twice or wrong is refused."""
     sent: bytes = request.scope["query_string"]
-    return parse_pairs(sent, kind) if sent else kind()
+    return parse_pairs(sent, kind) if sent or _requires_some(kind) else kind()
+
+
+@cache
+def _requires_some(kind: type[Struct]) -> bool:
+    return any(field.required for field in msgspec.structs.fields(kind))
 
 
 def parse_pairs(

@@ -6,10 +6,9 @@ deployment (addresses, stack traces) goes to the log, under the request's id, an
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import msgspec
-from fastapi.exceptions import RequestValidationError
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
@@ -36,7 +35,6 @@ from laurels.errors import (
 )
 from laurels.http.error_page import error_page, prefers_html
 from laurels.logs import get_logger
-from laurels.wording import of_pydantic
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -264,9 +262,6 @@ def known(scope: Scope, error: Exception) -> LaurelsError:
     """The error in our words, whoever raised it."""
     if isinstance(error, LaurelsError):
         return error
-    if isinstance(error, RequestValidationError):
-        fields = [_field_of(each) for each in cast("Sequence[dict[str, Any]]", error.errors())]
-        return InvalidInput("; ".join(f"{each.field}: {each.detail}" for each in fields), *fields)
     if not isinstance(error, HTTPException):
         return Internal("something went wrong on our side")
     asked = f"{scope['method']} {scope['path']}"
@@ -276,12 +271,6 @@ def known(scope: Scope, error: Exception) -> LaurelsError:
         allowed = _allowed(scope)
         return MethodNotAllowed(f"there is no {asked}; it has {', '.join(allowed)}", allowed)
     return Malformed(error.detail) if error.status_code < 500 else Internal(error.detail)
-
-
-def _field_of(found: dict[str, Any]) -> FieldError:
-    # FastAPI's places begin with where a value came from: path, query, header or body.
-    steps = [str(step) for step in found["loc"][1:]]
-    return FieldError(".".join(steps) or "body", of_pydantic(found))
 
 
 def _told(problem: LaurelsError) -> str:

@@ -1,22 +1,23 @@
-"""Boards: defined, read, listed and dropped."""
+"""Boards: defined, previewed, read, listed and dropped."""
 
-from collections.abc import Awaitable, Callable
-from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
-from fastapi import APIRouter, Depends, Path, Query, Request, Response
-from pydantic import BaseModel
+from msgspec import Meta, Struct
+from starlette.responses import Response
 
-from laurels.access.store.keys import EVERY_PROJECT, Scope
+from laurels.access.store.keys import EVERY_PROJECT
 from laurels.boards.definition import BoardDefinition, Owner, StoredBoard, parse_definition
+from laurels.boards.preview import Preview
 from laurels.errors import Forbidden, NotFound
 from laurels.http import body
-from laurels.http.authentication import Call, admit, identify
-from laurels.http.openapi import own_name, problem_answers
-from laurels.http.parameters import ConsentParameters, NoParameters, query
+from laurels.http.authentication import Call, admit_anybody
+from laurels.http.encoding import JsonResponse, encode
+from laurels.http.operation import BOARD, PROJECT, Body, Routes
+from laurels.moments import Timestamp
 
-router = APIRouter(tags=["boards"], generate_unique_id_function=own_name)
+lists = Routes("boards", admit_anybody)
+routes = Routes("boards")
 
 _anything = msgspec.json.Decoder()
 
@@ -33,186 +34,167 @@ _BOARD = {
     "definition": parse_definition(_DEFINITION).model_dump(mode="json"),
     "owner": None,
 }
+_PREVIEWED = {"windows": [{"period": "daily", "keep": 30}], "groups": [["country"]]}
+_PREVIEW = {
+    "definition": parse_definition(_PREVIEWED).model_dump(mode="json"),
+    "is_new": False,
+    "changed": ["windows"],
+    "conflict": None,
+    "drops": [{"window": "weekly", "entries": 150_002, "snapshots": 12}],
+    "windows": [
+        {
+            "period": "daily",
+            "slot": "2025-10-24",
+            "starts_at": "2025-10-24T00:00:00Z",
+            "ends_at": "2025-10-25T00:00:00Z",
+            "next_slot": "2025-10-25",
+            "keys": [
+                {"group": "", "key": "lb:{acme/arcade}:daily:2025-10-24"},
+                {"group": "country=…", "key": "lb:{acme/arcade}:daily:2025-10-24:country=…"},
+            ],
+        }
+    ],
+}
 
 
-class Board(BaseModel):
+class BoardAnswer(Struct, frozen=True):
     """A board, and its definition in full."""
 
     project: str
     board: str
     version: int
-    created_at: datetime
-    updated_at: datetime
+    created_at: Timestamp
+    updated_at: Timestamp
     definition: BoardDefinition
     owner: Owner | None
     """The flow that alone writes to the board; null for a board of the project's own."""
 
 
-class Boards(BaseModel):
+class Boards(Struct, frozen=True):
     """The boards of a project, by name."""
 
     project: str
-    boards: list[Board]
+    boards: list[BoardAnswer]
 
 
-class Projects(BaseModel):
+class Projects(Struct, frozen=True):
     """The projects that have boards and that the key may see, by name."""
 
     projects: list[str]
 
 
-ProjectName = Annotated[str, Path(description="A tenant.", examples=["acme"])]
-BoardName = Annotated[str, Path(description="A ranking of the project.", examples=["arcade"])]
-
-
-async def _anybody(request: Request) -> Call:
-    call = await identify(request)
-    call.principal.check_scope("read")
-    query(request, NoParameters)
-    return call
-
-
-def _for_project(scope: Scope) -> Callable[..., Awaitable[Call]]:
-    async def admitted(request: Request, project: ProjectName) -> Call:  # noqa: ARG001  # for the document
-        call = await admit(request, scope)
-        query(request, NoParameters)
-        return call
-
-    return admitted
-
-
-def for_board(
-    scope: Scope, parameters: type[msgspec.Struct] = NoParameters
-) -> Callable[..., Awaitable[Call]]:
-    async def admitted(request: Request, project: ProjectName, board: BoardName) -> Call:  # noqa: ARG001  # as above
-        call = await admit(request, scope)
-        query(request, parameters)
-        return call
-
-    return admitted
-
-
-def _shown(example: object) -> dict[str, Any]:
-    return {"content": {"application/json": {"example": example}}}
-
-
-def definition_taken(example: object) -> dict[str, Any]:
-    """How an operation that takes a definition is described."""
-    schema = {"$ref": "#/components/schemas/BoardDefinition"}
-    content = {body.JSON: {"schema": schema, "example": example}}
-    return {"requestBody": {"required": True, "content": content}}
-
-
-@router.get(
-    "/v1/projects",
-    summary="List the projects",
-    responses={200: _shown({"projects": ["acme"]}), **problem_answers(401, 403, 422, 429, 503)},
-)
-async def list_projects(call: Annotated[Call, Depends(_anybody)]) -> Projects:
-    """Those that have boards and that the key may see.
-
-    Needs the scope `read`.
-    """
-    projects = await call.laurels.store.projects()
-    return Projects(projects=[project for project in projects if call.principal.may_see(project)])
-
-
-@router.get(
-    "/v1/projects/{project:segment}/boards",
-    summary="List the boards of a project",
-    responses={
-        200: _shown({"project": "acme", "boards": [_BOARD]}),
-        **problem_answers(401, 403, 422, 429, 503),
-    },
-)
-async def list_boards(call: Annotated[Call, Depends(_for_project("read"))]) -> Boards:
-    """By name, each with its definition in full.
-
-    Needs the scope `read`.
-    """
-    boards = await call.laurels.store.boards(call.project)
-    return Boards(project=call.project, boards=[_board(stored) for stored in boards])
-
-
-@router.put(
-    "/v1/projects/{project:segment}/boards/{board:segment}",
-    summary="Define a board",
-    responses={
-        200: {"description": "The board was there; it is now as defined."} | _shown(_BOARD),
-        201: {"description": "The board is new.", "model": Board} | _shown(_BOARD),
-        **problem_answers(400, 401, 403, 409, 413, 415, 422, 429, 503),
-    },
-    openapi_extra=definition_taken(_DEFINITION),
-)
-async def define_board(
-    call: Annotated[Call, Depends(for_board("admin", ConsentParameters))],
-    response: Response,
+class DefineParameters(Struct, forbid_unknown_fields=True):
     allow_drop: Annotated[
         str | None,
-        Query(
+        Meta(
             description="The windows that may lose entries or snapshots, with commas between.",
             examples=["weekly,monthly"],
         ),
-    ] = None,
-) -> Board:
-    """Creates the board, or changes it. What is left out has its default.
+    ] = None
+
+
+class DropParameters(Struct, forbid_unknown_fields=True):
+    allow_drop: Annotated[
+        str | None,
+        Meta(
+            description="`all` drops whatever the board holds; names of windows allow them alone.",
+            examples=["all"],
+        ),
+    ] = None
+
+
+def decode_definition(_: Call, sent: bytes) -> BoardDefinition:
+    return parse_definition(body.decode(sent, _anything))
+
+
+@lists.get("/v1/projects", scope="read", example={"projects": ["acme"]})
+async def list_projects(call: Call) -> Projects:
+    """List the projects.
+
+    Those that have boards and that the key may see.
+    """
+    projects = await call.laurels.store.projects()
+    return Projects([project for project in projects if call.principal.may_see(project)])
+
+
+@routes.get(f"{PROJECT}/boards", scope="read", example={"project": "acme", "boards": [_BOARD]})
+async def list_boards(call: Call) -> Boards:
+    """List the boards of a project.
+
+    By name, each with its definition in full.
+    """
+    boards = await call.laurels.store.boards(call.project)
+    return Boards(call.project, [_answer(stored) for stored in boards])
+
+
+@routes.put(
+    BOARD,
+    scope="admin",
+    body=Body(_DEFINITION),
+    decode=decode_definition,
+    answer=BoardAnswer,
+    example=_BOARD,
+    status=(200, 201),
+    responses={
+        200: {"description": "The board was there; it is now as defined."},
+        201: {"description": "The board is new."},
+    },
+    problems=(409,),
+)
+async def define_board(call: Call, query: DefineParameters, given: BoardDefinition) -> Response:
+    """Define a board.
+
+    Creates the board, or changes it. What is left out has its default.
 
     On a board that holds entries, what they are stored by cannot change: 409 says what to do instead. What
     would drop entries or snapshots is 409 `/problems/drop-not-allowed` with `drops`, until each of these
     windows is named in `allow_drop`. To feed a board of another project, or to name keys in Valkey (`keys`),
     takes a key for every project.
-
-    Needs the scope `admin`.
     """
-    definition = parse_definition(await body.read_json(call.request, _anything))
-    await check_reach(call, definition)
-    allowed = () if allow_drop is None else allow_drop
-    stored = await call.laurels.define(call.board, definition, allow_drop=allowed)
-    response.status_code = 201 if stored.created else 200
-    return _board(stored)
+    await _check_reach(call, given)
+    stored = await call.laurels.define(call.board, given, allow_drop=query.allow_drop or ())
+    return JsonResponse(encode(_answer(stored)), status=201 if stored.created else 200)
 
 
-@router.get(
-    "/v1/projects/{project:segment}/boards/{board:segment}",
-    summary="Read a board",
-    responses={200: _shown(_BOARD), **problem_answers(401, 403, 404, 422, 429, 503)},
-)
-async def read_board(call: Annotated[Call, Depends(for_board("read"))]) -> Board:
-    """With its definition in full.
+@routes.get(BOARD, scope="read", example=_BOARD, problems=(404,))
+async def read_board(call: Call) -> BoardAnswer:
+    """Read a board.
 
-    Needs the scope `read`.
+    With its definition in full.
     """
     stored = await call.laurels.store.get(call.project, call.name)
     if stored is None:
         raise NotFound(f"there is no board {call.board}")
-    return _board(stored)
+    return _answer(stored)
 
 
-@router.delete(
-    "/v1/projects/{project:segment}/boards/{board:segment}",
-    summary="Drop a board",
-    status_code=204,
-    responses=problem_answers(401, 403, 404, 409, 422, 429, 503),
-)
-async def drop_board(
-    call: Annotated[Call, Depends(for_board("admin", ConsentParameters))],
-    allow_drop: Annotated[
-        str | None,
-        Query(
-            description="`all` drops whatever the board holds; names of windows allow them alone.",
-            examples=["all"],
-        ),
-    ] = None,
-) -> None:
-    """With everything that it holds. A board that holds entries, ratings or snapshots is 409
+@routes.delete(BOARD, scope="admin", problems=(404, 409))
+async def drop_board(call: Call, query: DropParameters) -> None:
+    """Drop a board.
+
+    With everything that it holds. A board that holds entries, ratings or snapshots is 409
     `/problems/drop-not-allowed` with `drops`, unless `allow_drop` is `all`.
-
-    Needs the scope `admin`.
     """
-    await call.laurels.drop(call.board, allow_drop=() if allow_drop is None else allow_drop)
+    await call.laurels.drop(call.board, allow_drop=query.allow_drop or ())
 
 
-async def check_reach(call: Call, definition: BoardDefinition) -> None:
+@routes.post(
+    f"{BOARD}/preview", scope="admin", body=Body(_PREVIEWED), decode=decode_definition, example=_PREVIEW
+)
+async def preview_board(call: Call, given: BoardDefinition) -> Preview:
+    """Preview a board.
+
+    What the definition would do; nothing is changed. A wrong definition is refused as `PUT` refuses it.
+    """
+    await _check_reach(call, given)
+    return await call.laurels.preview(call.board, given)
+
+
+def _answer(stored: StoredBoard) -> BoardAnswer:
+    return msgspec.convert(stored, BoardAnswer, from_attributes=True)
+
+
+async def _check_reach(call: Call, definition: BoardDefinition) -> None:
     """A key of one project adds no feed into another's and names no keys; what the board has may stay."""
     beyond = [feed for feed in definition.feeds if not call.principal.may_see(feed.partition("/")[0])]
     if not beyond and (definition.keys is None or call.principal.may_see(EVERY_PROJECT)):
@@ -234,15 +216,3 @@ def _named_keys(definition: BoardDefinition) -> tuple[object, ...]:
     """What decides which keys the templates make, and whether another program's are taken over."""
     periods = {window.label: (window.period, window.seconds) for window in definition.windows}
     return definition.keys, definition.adopt, definition.groups, periods
-
-
-def _board(stored: StoredBoard) -> Board:
-    return Board(
-        project=stored.project,
-        board=stored.board,
-        version=stored.version,
-        created_at=stored.created_at,
-        updated_at=stored.updated_at,
-        definition=stored.definition,
-        owner=stored.owner,
-    )

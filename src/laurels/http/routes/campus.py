@@ -1,34 +1,31 @@
 """Campus leaderboards and streaks (docs/reference/campus.md), for the project `campus`."""
 
 from dataclasses import asdict
-from datetime import datetime
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Path, Request
-from msgspec import Meta, Struct, field
-from pydantic import BaseModel
+from msgspec import UNSET, Meta, Struct, UnsetType, field
+from starlette.requests import Request
 
 from laurels.activity.rankings import PROJECT
-from laurels.activity.scoring import SCOPES
+from laurels.activity.scoring import SCOPES, Scope
+from laurels.activity.store.people import Campus
 from laurels.activity.summary import RankingRow, TableQuery
 from laurels.errors import Forbidden, InvalidInput, NotFound
 from laurels.http.authentication import Call, identify
-from laurels.http.openapi import own_name, problem_answers, query_parameters
-from laurels.http.parameters import NoParameters, parse_pairs, query
+from laurels.http.operation import Operation, Routes
+from laurels.moments import Timestamp
 from laurels.scores.page_query import PAGE_LIMIT
 
-router = APIRouter(tags=["campus"], generate_unique_id_function=own_name)
 
-
-class Deltas(BaseModel):
+class Deltas(Struct, frozen=True):
     """What changed since the day before; null for who was not in that table."""
 
     rank: int | None
     score: float | None
 
 
-class LeaderboardRow(BaseModel):
+class LeaderboardRow(Struct, frozen=True):
     """A user's rank and score; `deltas` where they are asked for."""
 
     rank: int
@@ -36,10 +33,10 @@ class LeaderboardRow(BaseModel):
     score: float
     handle: str
     avatar_url: str | None
-    deltas: Deltas | None = None
+    deltas: Deltas | UnsetType = UNSET
 
 
-class LeaderboardResponse(BaseModel):
+class LeaderboardResponse(Struct, frozen=True):
     """A stretch of a campus's table, best first; `user` where one is asked about."""
 
     scope: str
@@ -48,11 +45,11 @@ class LeaderboardResponse(BaseModel):
     campus_id: UUID
     items: list[LeaderboardRow]
     total: int
-    next_reset_at: datetime
-    user: LeaderboardRow | None = None
+    next_reset_at: Timestamp
+    user: LeaderboardRow | UnsetType | None = UNSET
 
 
-class UserStreak(BaseModel):
+class UserStreak(Struct, frozen=True):
     """Days in a row, as the last finalized day left them."""
 
     current: int
@@ -60,14 +57,14 @@ class UserStreak(BaseModel):
     last_active_ymd: int
 
 
-class UserBadge(BaseModel):
+class UserBadge(Struct, frozen=True):
     """A badge, and the day that it was earned on."""
 
     kind: str
     earned_ymd: int
 
 
-class CampusInfo(BaseModel):
+class CampusInfo(Struct, frozen=True):
     """A campus, and the date there."""
 
     id: UUID
@@ -76,13 +73,13 @@ class CampusInfo(BaseModel):
     ymd: int
 
 
-class CampusList(BaseModel):
+class CampusList(Struct, frozen=True):
     """Every campus, by name."""
 
     campuses: list[CampusInfo]
 
 
-class MySummary(BaseModel):
+class MySummary(Struct, frozen=True):
     """How the player stands today: null where there is no entry yet."""
 
     ymd: int
@@ -97,7 +94,7 @@ class MySummary(BaseModel):
     campus: CampusInfo
 
 
-class MyDay(BaseModel):
+class MyDay(Struct, frozen=True):
     """A day on which the player was active: the score, and the streak that it reached."""
 
     ymd: int
@@ -105,7 +102,7 @@ class MyDay(BaseModel):
     streak: int
 
 
-class MyDays(BaseModel):
+class MyDays(Struct, frozen=True):
     """Finalized days on which the player was active, oldest first."""
 
     days: list[MyDay]
@@ -151,127 +148,113 @@ _STREAK: Final = {"current": 12, "best": 30, "last_active_ymd": 20251023}
 _NAMED: Final = {"handle": "ada", "avatar_url": None}
 
 
-def _shown(example: object) -> dict[str, Any]:
-    return {"content": {"application/json": {"example": example}}}
-
-
-async def _reader(request: Request) -> Call:
+async def _admit_reader(request: Request, operation: Operation) -> Call:
     call = await identify(request)
-    call.principal.check(PROJECT, "read")
+    call.principal.check(PROJECT, operation.required_scope)
     return call
 
 
-async def _player(request: Request) -> Call:
-    """A player; `name` is who."""
-    call = await _reader(request)
+async def _admit_to_table(request: Request, operation: Operation) -> Call:
+    call = await _admit_reader(request, operation)
+    scope: str = request.path_params["scope"]
+    if scope not in SCOPES:
+        raise NotFound(f"there is no scope {scope[:40]!r}; there are: {', '.join(SCOPES)}")
+    return call
+
+
+async def _admit_player(request: Request, operation: Operation) -> Call:
+    """A player; `name` is the user's id."""
+    call = await _admit_reader(request, operation)
     if call.principal.player is None:
         raise Forbidden("`me` is the player of a token; a key is nobody")
-    call.name = _user(call.principal.player.member)
+    try:
+        call.name = str(UUID(call.principal.player.member))
+    except ValueError as error:
+        raise NotFound("there is no such user: users of campuses have UUIDs") from error
     return call
 
 
-def _user(text: str) -> str:
-    try:
-        return str(UUID(text))
-    except ValueError as error:
-        raise NotFound("there is no such user: users of campuses have UUIDs") from error
-
-
-Reading = Annotated[Call, Depends(_reader)]
-Playing = Annotated[Call, Depends(_player)]
-
-
-@router.get(
-    "/leaderboards/campuses",
-    summary="List the campuses",
-    responses={200: _shown({"campuses": [_CAMPUS]}), **problem_answers(401, 403, 422, 503)},
-)
-async def list_campuses(call: Reading) -> CampusList:
-    """Each with the date that it is there.
-
-    Needs the scope `read`.
-    """
-    query(call.request, NoParameters)
-    found = await call.laurels.activity.reader.campuses()
-    return CampusList(
-        campuses=[CampusInfo.model_validate({**asdict(each), "ymd": ymd}) for each, ymd in found]
-    )
-
-
-@router.get(
-    "/leaderboards/me/summary",
-    summary="Read how I stand",
-    responses={
-        200: _shown(
-            {
-                "ymd": 20251024,
-                "campus_id": _CAMPUS["id"],
-                "ranks": {"social": 4, "popularity": None, "engagement": 2, "overall": 3},
-                "scores": {"social": 5.3, "popularity": None, "engagement": 9.0, "overall": 17.5},
-                "streak": _STREAK,
-                "badges": [{"kind": "daily_top10", "earned_ymd": 20251023}],
-                "user_id": _USER,
-                **_NAMED,
-                "campus": _CAMPUS,
-            }
-        ),
-        **problem_answers(401, 403, 404, 422, 503),
+_IN_PATH: Final = {
+    "user_id": {"description": "A user's UUID.", "schema": {"type": "string", "examples": [_USER]}},
+    "scope": {
+        "description": "A pillar, or all of them.",
+        "schema": {"type": "string", "enum": list(SCOPES), "examples": ["overall"]},
     },
-)
-async def read_my_summary(call: Playing) -> MySummary:
-    """Ranks and scores of today, the streak, and every badge.
+}
 
-    Only for a player's token, whose `sub` is the user's id. Needs the scope `read`.
+routes = Routes("campus", _admit_reader, in_path=_IN_PATH)
+tables = Routes("campus", _admit_to_table, in_path=_IN_PATH)
+mine = Routes("campus", _admit_player, "Only for a player's token, whose `sub` is the user's id.")
+
+
+@routes.get("/leaderboards/campuses", scope="read", example={"campuses": [_CAMPUS]})
+async def list_campuses(call: Call) -> CampusList:
+    """List the campuses.
+
+    Each with the date that it is there.
     """
-    query(call.request, NoParameters)
+    found = await call.laurels.activity.reader.campuses()
+    return CampusList([_campus(campus, ymd) for campus, ymd in found])
+
+
+@mine.get(
+    "/leaderboards/me/summary",
+    scope="read",
+    example={
+        "ymd": 20251024,
+        "campus_id": _CAMPUS["id"],
+        "ranks": {"social": 4, "popularity": None, "engagement": 2, "overall": 3},
+        "scores": {"social": 5.3, "popularity": None, "engagement": 9.0, "overall": 17.5},
+        "streak": _STREAK,
+        "badges": [{"kind": "daily_top10", "earned_ymd": 20251023}],
+        "user_id": _USER,
+        **_NAMED,
+        "campus": _CAMPUS,
+    },
+    problems=(404,),
+)
+async def read_my_summary(call: Call) -> MySummary:
+    """Read how I stand.
+
+    Ranks and scores of today, the streak, and every badge.
+    """
     found = await call.laurels.activity.reader.summary(call.name)
     places = found.places
     return MySummary(
         ymd=found.ymd,
         campus_id=UUID(found.campus.id),
         ranks={scope: place.rank if place else None for scope, place in places.items()},
-        scores={scope: place.score if place else None for scope, place in places.items()},
+        scores={scope: float(place.score) if place else None for scope, place in places.items()},
         streak=UserStreak(**asdict(found.streak)),
-        badges=[UserBadge(**badge._asdict()) for badge in found.badges],
+        badges=[UserBadge(*badge) for badge in found.badges],
         user_id=UUID(found.user.id),
         handle=found.user.handle,
         avatar_url=found.user.avatar_url,
-        campus=CampusInfo.model_validate({**asdict(found.campus), "ymd": found.ymd}),
+        campus=_campus(found.campus, found.ymd),
     )
 
 
-@router.get(
+@mine.get(
     "/leaderboards/me/days",
-    summary="List my active days",
-    responses={
-        200: _shown({"days": [{"ymd": 20251023, "overall": 17.5, "streak": 12}]}),
-        **problem_answers(401, 403, 404, 422, 503),
-    },
-    openapi_extra={"parameters": list(query_parameters(DaysParameters))},
+    scope="read",
+    example={"days": [{"ymd": 20251023, "overall": 17.5, "streak": 12}]},
+    problems=(404,),
 )
-async def list_my_days(call: Playing) -> MyDays:
-    """Those that are finalized, for a calendar.
+async def list_my_days(call: Call, query: DaysParameters) -> MyDays:
+    """List my active days.
 
-    Only for a player's token, whose `sub` is the user's id. Needs the scope `read`.
+    Those that are finalized, for a calendar.
     """
-    asked = parse_pairs(call.request.scope["query_string"], DaysParameters)
-    found = await call.laurels.activity.reader.days(call.name, asked.first, asked.last)
-    return MyDays(days=[MyDay(**day._asdict()) for day in found])
+    found = await call.laurels.activity.reader.days(call.name, query.first, query.last)
+    return MyDays([MyDay(day.ymd, float(day.overall), day.streak) for day in found])
 
 
-@router.get(
-    "/leaderboards/streaks/{user_id:segment}",
-    summary="Read a user's streak",
-    responses={200: _shown(_STREAK), **problem_answers(401, 403, 422, 503)},
-)
-async def read_streak(
-    call: Reading, user_id: Annotated[str, Path(description="A user's UUID.", examples=[_USER])]
-) -> UserStreak:
-    """As the last finalized day left it. Of whom nothing is known, all is 0.
+@routes.get("/leaderboards/streaks/{user_id:segment}", scope="read", example=_STREAK)
+async def read_streak(call: Call, user_id: str) -> UserStreak:
+    """Read a user's streak.
 
-    Needs the scope `read`.
+    As the last finalized day left it. All is 0 for a user without one.
     """
-    query(call.request, NoParameters)
     try:
         user = str(UUID(user_id))
     except ValueError as error:
@@ -279,80 +262,59 @@ async def read_streak(
     return UserStreak(**asdict(await call.laurels.activity.reader.streak(user)))
 
 
-@router.get(
+@tables.get(
     "/leaderboards/{scope:segment}",
-    summary="Read a campus's table",
-    response_model_exclude_unset=True,
-    responses={
-        200: _shown(
-            {
-                "scope": "overall",
-                "period": "daily",
-                "ymd": 20251024,
-                "campus_id": _CAMPUS["id"],
-                "items": [{"rank": 1, "user_id": _USER, "score": 17.5, **_NAMED}],
-                "total": 1,
-                "next_reset_at": "2025-10-24T22:00:00Z",
-            }
-        ),
-        **problem_answers(401, 403, 404, 422, 503),
+    scope="read",
+    example={
+        "scope": "overall",
+        "period": "daily",
+        "ymd": 20251024,
+        "campus_id": _CAMPUS["id"],
+        "items": [{"rank": 1, "user_id": _USER, "score": 17.5, **_NAMED}],
+        "total": 1,
+        "next_reset_at": "2025-10-24T22:00:00Z",
     },
-    openapi_extra={"parameters": list(query_parameters(LeaderboardParameters))},
+    problems=(404,),
 )
-async def read_leaderboard(
-    call: Reading,
-    scope: Annotated[
-        str,
-        Path(
-            description="A pillar, or all of them.",
-            examples=["overall"],
-            json_schema_extra={"enum": list(SCOPES)},
-        ),
-    ],
-) -> LeaderboardResponse:
-    """The day as it stands, or as it ended; or the sum of the 7 or 30 days that end with it.
+async def read_leaderboard(call: Call, scope: Scope, query: LeaderboardParameters) -> LeaderboardResponse:
+    """Read a campus's table.
 
-    Needs the scope `read`.
+    The day as it stands, or as it ended; or the sum of the 7 or 30 days that end with it.
     """
-    for known in SCOPES:
-        if known == scope:
-            break
-    else:
-        raise NotFound(f"there is no scope {scope[:40]!r}; there are: {', '.join(SCOPES)}")
-    asked = parse_pairs(call.request.scope["query_string"], LeaderboardParameters)
     table = await call.laurels.activity.reader.table(
         TableQuery(
-            known,
-            asked.period,
-            str(asked.campus_id),
-            asked.ymd,
-            asked.limit,
-            asked.offset,
-            asked.deltas,
-            str(asked.user_id) if asked.user_id else None,
+            scope,
+            query.period,
+            str(query.campus_id),
+            query.ymd,
+            query.limit,
+            query.offset,
+            query.deltas,
+            str(query.user_id) if query.user_id else None,
         )
     )
-    apart = {"user": table.user and _row(table.user)} if asked.user_id else {}
     return LeaderboardResponse(
         scope=scope,
-        period=asked.period,
+        period=query.period,
         ymd=table.ymd,
-        campus_id=asked.campus_id,
+        campus_id=query.campus_id,
         items=[_row(row) for row in table.rows],
         total=table.total,
         next_reset_at=table.next_reset_at,
-        **apart,
+        user=UNSET if query.user_id is None else table.user and _row(table.user),
     )
 
 
 def _row(row: RankingRow) -> LeaderboardRow:
-    told: dict[str, Any] = {
-        "rank": row.placed.rank,
-        "user_id": row.placed.user_id,
-        "score": row.placed.score,
-        "handle": row.user.handle if row.user else "",
-        "avatar_url": row.user.avatar_url if row.user else None,
-    }
-    if row.delta:
-        told["deltas"] = row.delta._asdict()
-    return LeaderboardRow.model_validate(told)
+    return LeaderboardRow(
+        rank=row.placed.rank,
+        user_id=UUID(row.placed.user_id),
+        score=float(row.placed.score),
+        handle=row.user.handle if row.user else "",
+        avatar_url=row.user.avatar_url if row.user else None,
+        deltas=Deltas(*row.delta) if row.delta else UNSET,
+    )
+
+
+def _campus(campus: Campus, ymd: int) -> CampusInfo:
+    return CampusInfo(UUID(campus.id), campus.name, campus.timezone, ymd)

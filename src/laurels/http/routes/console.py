@@ -1,19 +1,18 @@
 """Signing in to the console, and out. A session then counts for every other route as its key does."""
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
-import msgspec
-from fastapi import APIRouter, Depends, Request, Response
-from pydantic import BaseModel
+from msgspec import Meta, Struct
+from starlette.requests import Request
+from starlette.responses import Response
 
 from laurels.access import sessions
 from laurels.access.principal import Principal
 from laurels.access.store.keys import SCOPES, Scope, digest_of
 from laurels.errors import Forbidden, Unauthorized
-from laurels.http import body
-from laurels.http.authentication import identify, principal_with
-from laurels.http.openapi import own_name, problem_answers
-from laurels.http.parameters import NoParameters, query
+from laurels.http.authentication import Call, admit_without_key, identify, principal_with
+from laurels.http.encoding import JsonResponse, encode
+from laurels.http.operation import Body, Operation, Routes
 
 if TYPE_CHECKING:
     from laurels.access.limits import Limiter
@@ -21,10 +20,8 @@ if TYPE_CHECKING:
 # Nobody is known before the body is read, so little of it is.
 SIGN_IN_BYTES: Final = 4096
 
-router = APIRouter(tags=["console"], generate_unique_id_function=own_name)
 
-
-class Session(BaseModel):
+class ConsoleSession(Struct, frozen=True):
     """Whose key the session stands for: its project (`*` for every one), its scopes, its id."""
 
     project: str
@@ -32,105 +29,94 @@ class Session(BaseModel):
     key: str
 
 
-class SignIn(msgspec.Struct, forbid_unknown_fields=True):
-    key: str
+class SignIn(Struct, forbid_unknown_fields=True):
+    key: Annotated[str, Meta(description="An API key.")]
 
-
-_sign_in = msgspec.json.Decoder(SignIn)
 
 _SESSION = {"project": "acme", "scopes": ["read", "admin"], "key": "6f1c9f0e-3d8f-4a57-9a8e-0d3c6f6f7b11"}
-_SHOWN: dict[str, Any] = {"content": {"application/json": {"example": _SESSION}}}
 _COOKIE = {"Set-Cookie": {"description": "The session.", "schema": {"type": "string"}}}
-_TAKEN: dict[str, Any] = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            body.JSON: {
-                "schema": {
-                    "type": "object",
-                    "properties": {"key": {"type": "string", "description": "An API key."}},
-                    "required": ["key"],
-                    "additionalProperties": False,
-                },
-                "example": {"key": "lk_4k2mzq8w_Kq3…"},
-            }
-        },
-    }
-}
 
 
-async def _from_our_page(request: Request) -> None:
+async def _admit_own_page(request: Request, operation: Operation) -> Call:
     sessions.check_origin(request)
-    query(request, NoParameters)
+    return await admit_without_key(request, operation)
 
 
-@router.post(
+async def _admit_to_sign_in(request: Request, operation: Operation) -> Call:
+    call = await _admit_own_page(request, operation)
+    limiter: Limiter = request.app.state.limiter
+    limiter.check_failures(request)
+    return call
+
+
+routes = Routes("console", admit_without_key)
+own_page = Routes("console", _admit_own_page)
+entrance = Routes("console", _admit_to_sign_in)
+
+
+@entrance.post(
     "/console/session",
-    summary="Sign in to the console",
-    status_code=201,
-    dependencies=[Depends(_from_our_page)],
-    responses={
-        201: {**_SHOWN, "headers": _COOKIE},
-        **problem_answers(400, 401, 403, 408, 413, 415, 422, 429, 503),
-    },
-    openapi_extra=_TAKEN,
+    answer=ConsoleSession,
+    example=_SESSION,
+    status=201,
+    responses={201: {"headers": _COOKIE}},
+    body=Body({"key": "lk_4k2mzq8w_Kq3…"}),
+    most_bytes=SIGN_IN_BYTES,
+    problems=(401, 403, 422, 429, 503),
 )
-async def sign_in(request: Request, response: Response) -> Session:
-    """With a key that has the scope `admin`. The cookie then stands for the key, for 12 hours at most.
+async def sign_in(call: Call, given: SignIn) -> Response:
+    """Sign in to the console.
+
+    With a key that has the scope `admin`. The cookie then stands for the key, for 12 hours at most.
 
     Only for pages of this origin, which send `X-Laurels-Console: 1` with this and with whatever changes
     something.
     """
-    limiter: Limiter = request.app.state.limiter
-    limiter.check_failures(request)
-    given = await body.read_json(request, _sign_in, SIGN_IN_BYTES)
-    key = given.key.strip()
+    request, key = call.request, given.key.strip()
     principal = await principal_with(request, key)
     if "admin" not in principal.scopes:
         raise Forbidden("the console takes a key with the scope admin")
     if before := sessions.named_in(request):
-        await sessions.end(request.app.state.laurels.valkey, before)
-    session = await sessions.begin(request.app.state.laurels.valkey, digest_of(key))
+        await sessions.end(call.laurels.valkey, before)
+    session = await sessions.begin(call.laurels.valkey, digest_of(key))
+    response = JsonResponse(encode(_session(principal)), status=201)
     sessions.hand_over(request, response, session)
-    return _session(principal)
+    return response
 
 
-@router.get(
+@routes.get(
     "/console/session",
-    summary="Who is signed in",
-    response_model=Session,
-    responses={
-        200: _SHOWN,
-        204: {"description": "Nobody."},
-        **problem_answers(403, 422, 429, 503),
-    },
+    example=_SESSION,
+    responses={204: {"description": "Nobody."}},
+    problems=(403, 422, 429, 503),
 )
-async def read_session(request: Request) -> Session | Response:
-    """By the cookie alone. Nobody, too, once the session is over or its key was revoked: 204."""
-    query(request, NoParameters)
+async def read_session(call: Call) -> ConsoleSession | None:
+    """Who is signed in.
+
+    By the cookie alone. Nobody, too, once the session is over or its key was revoked: 204.
+    """
+    request = call.request
     if request.headers.get("authorization") or not sessions.named_in(request):
-        return Response(status_code=204)
+        return None
     try:
-        call = await identify(request)
+        return _session((await identify(request)).principal)
     except Unauthorized:
-        return Response(status_code=204)
-    return _session(call.principal)
+        return None
 
 
-@router.delete(
-    "/console/session",
-    summary="Sign out of the console",
-    status_code=204,
-    dependencies=[Depends(_from_our_page)],
-    responses={204: {"headers": _COOKIE}, **problem_answers(403, 422, 503)},
-)
-async def sign_out(request: Request, response: Response) -> None:
-    """Ends the session, if there is one, and takes the cookie back."""
-    if session := sessions.named_in(request):
-        await sessions.end(request.app.state.laurels.valkey, session)
+@own_page.delete("/console/session", responses={204: {"headers": _COOKIE}}, problems=(403, 422, 503))
+async def sign_out(call: Call) -> Response:
+    """Sign out of the console.
+
+    Ends the session, if there is one, and takes the cookie back.
+    """
+    if session := sessions.named_in(call.request):
+        await sessions.end(call.laurels.valkey, session)
+    response = Response(status_code=204)
     sessions.take_back(response)
+    return response
 
 
-def _session(principal: Principal) -> Session:
+def _session(principal: Principal) -> ConsoleSession:
     scopes: list[Scope] = [each for each in SCOPES if each in principal.scopes]
-    return Session(project=principal.project, scopes=scopes, key=principal.name)
+    return ConsoleSession(principal.project, scopes, principal.name)

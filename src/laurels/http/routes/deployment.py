@@ -1,114 +1,39 @@
-"""How the deployment goes, for who runs it: figures, findings, and what could not be archived.
+"""The state of the deployment, for operators: figures, findings, and what could not be archived.
 
-For keys of every project alone.
+For keys of every project.
 """
 
-from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated
 
-import msgspec
-from fastapi import APIRouter, Depends, Path, Request
-from pydantic import BaseModel
+from msgspec import Meta, Struct, convert
 
 from laurels import doctor
-from laurels.access.store.keys import EVERY_PROJECT
-from laurels.http.authentication import Call, identify
-from laurels.http.openapi import own_name, problem_answers, query_parameters
-from laurels.http.parameters import NoParameters, query
+from laurels.doctor.checks import Status
+from laurels.history.operator_status import DeadLetters, Figures
+from laurels.http.authentication import FOR_EVERY_PROJECT, Call, admit_operator
+from laurels.http.operation import Routes
 
-router = APIRouter(tags=["deployment"], generate_unique_id_function=own_name)
-
-
-class ValkeyFigures(BaseModel):
-    """Over all primaries; `commands`: since it started."""
-
-    name: str
-    version: str
-    nodes: int
-    memory_bytes: int
-    memory_limit_bytes: int | None
-    commands: int
-    clients: int
+routes = Routes("deployment", admit_operator, FOR_EVERY_PROJECT)
 
 
-class PostgresFigures(BaseModel):
-    """`bytes`: of the database. `rows`: that came into the journal since its statistics began."""
-
-    version: str
-    bytes: int
-    rows: int
-
-
-class JournalFigures(BaseModel):
-    """In calls: one carries the submissions that came at the same moment, up to some hundreds.
-
-    Everything that was recorded before the `watermark` is archived.
-    """
-
-    recorded: int
-    waiting: int
-    bytes: int
-    watermark: datetime
-    age_seconds: float
-    dead_letters: int
-
-
-class BoardFigures(BaseModel):
-    """Of one board's journal, in calls."""
-
-    project: str
-    board: str
-    recorded: int
-    waiting: int
-    watermark: datetime
-
-
-class Figures(BaseModel):
-    """One look. What counts from a start on only grows: two looks tell how much comes a second."""
-
-    at: datetime
-    valkey: ValkeyFigures
-    postgres: PostgresFigures | None
-    journal: JournalFigures
-    boards: list[BoardFigures]
-
-
-class Finding(BaseModel):
-    """One thing that was looked at; `fix`: how to mend it, if it is to be."""
+class FindingAnswer(Struct, frozen=True):
+    """One thing that was checked. `fix`: how to mend it; empty if nothing is wrong."""
 
     name: str
-    status: Literal["ok", "warning", "wrong"]
+    status: Status
     found: str
     fix: str
 
 
-class Findings(BaseModel):
-    findings: list[Finding]
+class Findings(Struct, frozen=True):
+    findings: list[FindingAnswer]
 
 
-class DeadLetter(BaseModel):
-    """An entry of a journal that PostgreSQL did not take, or an event of a campus that cannot count."""
-
-    id: str
-    source: Literal["journal", "campus"]
-    board: str | None
-    recorded_at: datetime
-    why: str
-    summary: str
+class LettersParameters(Struct, forbid_unknown_fields=True):
+    limit: Annotated[int, Meta(ge=1, le=1000, description="How many letters, at most.")] = 100
 
 
-class DeadLetters(BaseModel):
-    """Newest first."""
-
-    total: int
-    letters: list[DeadLetter]
-
-
-class LettersParameters(msgspec.Struct, forbid_unknown_fields=True):
-    limit: Annotated[int, msgspec.Meta(ge=1, le=1000, description="How many letters, at most.")] = 100
-
-
-_FIGURES: dict[str, Any] = {
+_FIGURES = {
     "at": "2025-10-24T12:00:00Z",
     "valkey": {
         "name": "Valkey",
@@ -149,96 +74,50 @@ _LETTER = {
 }
 
 
-def _example(shown: object) -> dict[str, Any]:
-    return {"content": {"application/json": {"example": shown}}}
+@routes.get("/v1/overview", scope="admin", example=_FIGURES)
+async def read_overview(call: Call) -> Figures:
+    """How much comes in, and how far it is archived.
 
+    Of all processes together. The boards with the longest journals are listed, 100 at most.
 
-async def operator(request: Request) -> Call:
-    call = await identify(request)
-    call.principal.check(EVERY_PROJECT, "admin")
-    return call
-
-
-async def _operator_who_asks_nothing(request: Request) -> Call:
-    call = await operator(request)
-    query(request, NoParameters)
-    return call
-
-
-Operator = Annotated[Call, Depends(_operator_who_asks_nothing)]
-LetterId = Annotated[str, Path(description="As it was listed.", examples=["17.0.1761307200000-0"])]
-
-
-@router.get(
-    "/v1/overview",
-    summary="How much comes in, and how far it is archived",
-    responses={200: _example(_FIGURES), **problem_answers(401, 403, 422, 429, 503)},
-)
-async def read_overview(call: Operator) -> Figures:
-    """Of all processes together. The boards with the longest journals are listed, 100 at most.
-
-    `postgres` is null while it does not answer. The key must be for every project. Needs the scope `admin`.
+    `postgres` is null while it does not answer.
     """
-    return Figures.model_validate(await call.laurels.operator_status.figures(), from_attributes=True)
+    return await call.laurels.operator_status.figures()
 
 
-@router.get(
-    "/v1/doctor",
-    summary="What could be wrong",
-    responses={200: _example({"findings": [_FINDING]}), **problem_answers(401, 403, 422, 429, 503)},
-)
-async def read_findings(call: Operator) -> Findings:
-    """Each thing that was looked at, what was found, and how to mend it: as `laurels doctor` tells it.
+@routes.get("/v1/doctor", scope="admin", example={"findings": [_FINDING]})
+async def read_findings(call: Call) -> Findings:
+    """What could be wrong.
 
-    The key must be for every project. Needs the scope `admin`.
+    Each thing that was checked, what was found, and how to mend it: as `laurels doctor` prints it.
     """
     laurels = call.laurels
     found = await doctor.examine_open(laurels.valkey, laurels.postgres, laurels.settings)
-    return Findings(findings=[Finding(**vars(each)) for each in found])
+    return convert({"findings": found}, Findings, from_attributes=True)
 
 
-@router.get(
-    "/v1/dead-letters",
-    summary="What could not be archived",
-    responses={
-        200: _example({"total": 1, "letters": [_LETTER]}),
-        **problem_answers(401, 403, 422, 429, 503),
-    },
-    openapi_extra={"parameters": list(query_parameters(LettersParameters))},
-)
-async def list_dead_letters(request: Request, call: Annotated[Call, Depends(operator)]) -> DeadLetters:
-    """Entries of the journal that PostgreSQL did not take, and why; newest first.
+@routes.get("/v1/dead-letters", scope="admin", example={"total": 1, "letters": [_LETTER]})
+async def list_dead_letters(call: Call, query: LettersParameters) -> DeadLetters:
+    """What could not be archived.
 
-    The key must be for every project. Needs the scope `admin`.
+    Entries of the journal that PostgreSQL did not take, and why; newest first.
     """
-    asked = query(request, LettersParameters)
-    found = await call.laurels.operator_status.dead_letters(asked.limit)
-    return DeadLetters.model_validate(found, from_attributes=True)
+    return await call.laurels.operator_status.dead_letters(query.limit)
 
 
-@router.post(
-    "/v1/dead-letters/{letter:segment}/retry",
-    summary="Archive a dead letter after all",
-    status_code=204,
-    responses=problem_answers(401, 403, 404, 422, 429, 503),
-)
-async def retry_dead_letter(call: Operator, letter: LetterId) -> None:
-    """Puts it back into its journal, behind what is there: once what it failed by is mended.
+@routes.post("/v1/dead-letters/{letter:segment}/retry", scope="admin", problems=(404,))
+async def retry_dead_letter(call: Call, letter: str) -> None:
+    """Archive a dead letter after all.
 
-    The key must be for every project. Needs the scope `admin`.
+    Puts it back at the end of its journal. Do this once the cause of the failure is mended.
     """
     await call.laurels.operator_status.retry(letter)
 
 
-@router.delete(
-    "/v1/dead-letters/{letter:segment}",
-    summary="Discard a dead letter",
-    status_code=204,
-    responses=problem_answers(401, 403, 404, 422, 429, 503),
-)
-async def discard_dead_letter(call: Operator, letter: LetterId) -> None:
-    """For good: what it recorded counts on the board, but no rebuild will know of it.
+@routes.delete("/v1/dead-letters/{letter:segment}", scope="admin", problems=(404,))
+async def discard_dead_letter(call: Call, letter: str) -> None:
+    """Discard a dead letter.
 
-    The key must be for every project. Needs the scope `admin`.
+    For good: what it recorded counts on the board, but no rebuild will know of it.
     """
     await call.laurels.operator_status.discard(letter)

@@ -1,28 +1,26 @@
 """Entries: pages of them, one member's standing and neighbourhood, friends, and who leaves."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
-from starlette.responses import Response
+from msgspec import structs
 
 from laurels.access import signatures
 from laurels.errors import Forbidden, NotFound, OutcomeUnknown
+from laurels.history.records import History
 from laurels.http import body, idempotency_key
+from laurels.http.authentication import Call
 from laurels.http.durability import DOCUMENTED, durability_of
-from laurels.http.encoding import answer, cached_answer
-from laurels.http.idempotency_key import answer_once
-from laurels.http.operation import Body, Operations
-from laurels.http.parameters import AroundParameters, NoParameters, PageParameters, WindowParameters
+from laurels.http.operation import BOARD, Body, Routes
+from laurels.http.parameters import AroundParameters, HistoryParameters
+from laurels.scores.page_query import PageQuery, WindowQuery
 from laurels.scores.queries import AMONG_LIMIT
 from laurels.scores.results import Among, Page, Standing
 from laurels.scores.submission import MetadataSet
 
-if TYPE_CHECKING:
-    from laurels.http.authentication import Call
+routes = Routes("entries")
 
-operations = Operations("entries")
+MEMBER = f"{BOARD}/entries/{{member:member}}"
 
 
 class Members(msgspec.Struct, forbid_unknown_fields=True):
@@ -38,7 +36,6 @@ class NewMetadata(msgspec.Struct, forbid_unknown_fields=True):
     id: str | None = None
 
 
-_members = msgspec.json.Decoder(Members)
 _new_metadata = msgspec.json.Decoder(NewMetadata)
 
 PAGE: Final = {
@@ -59,33 +56,50 @@ PAGE: Final = {
 }
 
 
-@operations.add("GET", "/entries", "read", PageParameters, answer=Page, example=PAGE)
-async def read_page(call: Call, asked: PageParameters) -> Response:
+@routes.get(
+    f"{MEMBER}/history",
+    scope="read",
+    cached=True,
+    problems=(404,),
+    example={
+        "member": "ada",
+        "period": "daily",
+        "windows": [
+            {
+                "slot": "2025-10-23",
+                "starts_at": "2025-10-23T00:00:00Z",
+                "ends_at": "2025-10-24T00:00:00Z",
+                "score": 1200,
+                "rank": 1,
+                "total": 250,
+                "source": "snapshot",
+            }
+        ],
+        "next": None,
+    },
+)
+async def read_history(call: Call, member: str, query: HistoryParameters) -> History:
+    """Read where a member stood in windows that ended, newest first.
+
+    `source` is where the standing comes from: the live window, its snapshot, or the journal, recounted. An
+    answer may have fewer windows than `limit`, even none, and still a `next`.
+    """
+    return await call.laurels.history(call.board, member, **structs.asdict(query))
+
+
+@routes.get(f"{BOARD}/entries", scope="read", cached=True, example=PAGE)
+async def read_page(call: Call, query: PageQuery) -> Page:
     """Read a page of a window.
 
     From the top or the bottom; behind a `cursor`, which keeps its place when entries change; or from a rank.
     """
-    return await cached_answer(
-        call,
-        lambda: call.laurels.page(
-            call.board,
-            **asked.where(),
-            limit=asked.limit,
-            start=asked.start,
-            cursor=asked.cursor,
-            rank=asked.rank,
-            change=asked.change,
-        ),
-    )
+    return await call.laurels.page(call.board, **structs.asdict(query))
 
 
-@operations.add(
-    "POST",
-    "/entries/among",
-    "read",
-    WindowParameters,
-    body=Body(Members, {"members": ["ada", "bob", "eve"]}),
-    answer=Among,
+@routes.post(
+    f"{BOARD}/entries/among",
+    scope="read",
+    body=Body({"members": ["ada", "bob", "eve"]}),
     example={
         "total": 2,
         "entries": [
@@ -94,98 +108,81 @@ async def read_page(call: Call, asked: PageParameters) -> Response:
         ],
         "absent": ["eve"],
     },
-    problems=(400, 413, 415),
 )
-async def read_among(call: Call, asked: WindowParameters) -> Response:
+async def read_among(call: Call, query: WindowQuery, given: Members) -> Among:
     """Rank members among themselves.
 
     Friends, a team, a class: at most 1,000 members. `absent` lists those who have no entry in the window.
     """
-    given = await body.read_json(call.request, _members)
-    return await answer(call, await call.laurels.among(call.board, given.members, **asked.where()))
+    return await call.laurels.among(call.board, given.members, **query.in_window())
 
 
-@operations.add("GET", "/entries/{member:member}/around", "read", AroundParameters, answer=Page, example=PAGE)
-async def read_around(call: Call, asked: AroundParameters) -> Response:
+@routes.get(f"{MEMBER}/around", scope="read", cached=True, example=PAGE)
+async def read_around(call: Call, member: str, query: AroundParameters) -> Page:
     """Read a member's neighbourhood."""
-    around = call.laurels.around
-    return await cached_answer(
-        call, lambda: around(call.board, _member(call), asked.above, asked.below, **asked.where())
-    )
+    return await call.laurels.around(call.board, member, **structs.asdict(query))
 
 
-@operations.add(
-    "GET",
-    "/entries/{member:member}",
-    "read",
-    WindowParameters,
-    answer=Standing,
+@routes.get(
+    MEMBER,
+    scope="read",
+    cached=True,
     example={"member": "ada", "score": 1200, "rank": 1, "ordinal": 1, "percentile": 1.0, "total": 2},
 )
-async def read_standing(call: Call, asked: WindowParameters) -> Response:
+async def read_standing(call: Call, member: str, query: WindowQuery) -> Standing:
     """Read a member's standing.
 
     `dense_rank` is there on boards that keep dense ranks. Slashes in a member are best sent as `%2F`.
     """
-    standing = call.laurels.standing
-    return await cached_answer(call, lambda: standing(call.board, _member(call), **asked.where()))
+    return await call.laurels.standing(call.board, member, **query.in_window())
 
 
-@operations.add("DELETE", "/entries/{member:member}", "admin", headers=DOCUMENTED)
-async def remove_member(call: Call, _: NoParameters) -> Response:
+@routes.delete(MEMBER, scope="admin", headers=DOCUMENTED)
+async def remove_member(call: Call, member: str) -> None:
     """Remove a member.
 
     Out of every live window and group of the board.
     """
-    member = _member(call)
     if not await call.laurels.remove(call.board, member, durability=durability_of(call.request)):
         raise NotFound(f"{call.board}: {member!r} has no entry in any window")
-    return Response(status_code=204)
 
 
-@operations.add(
-    "PATCH",
-    "/entries/{member:member}",
-    "submit",
-    WindowParameters,
-    body=Body(NewMetadata, {"metadata": {"level": 8}}),
-    answer=MetadataSet,
+def _decode_metadata(call: Call, sent: bytes) -> NewMetadata:
+    player = call.principal.player
+    if player and player.member != call.request.path_params["member"]:
+        raise Forbidden("member: is not the player of this token, who may change nobody else's metadata")
+    return body.decode(sent, _new_metadata)
+
+
+@routes.patch(
+    MEMBER,
+    scope="submit",
+    body=Body({"metadata": {"level": 8}}),
+    decode=_decode_metadata,
+    idempotent=True,
+    takes_players=True,
     example={"member": "ada", "entries": 4, "applied": True, "id": "~YmTlp2hAyYd2xkGXiXXz1A.0"},
     headers={**signatures.DOCUMENTED, **DOCUMENTED, **idempotency_key.DOCUMENTED},
-    most_bytes=body.BODY_BYTES,
-    problems=(400, 408, 409, 413, 415),
+    problems=(409,),
 )
-async def set_metadata(call: Call, asked: WindowParameters) -> Response:
+async def set_metadata(call: Call, member: str, query: WindowQuery, given: NewMetadata) -> MetadataSet:
     """Set a member's metadata.
 
     Replaces the metadata of the member's entries, without a score; null removes it. By default in every live
     window and group; `period` and `slot` name one window, `group` one group. `entries` says how many there
     were. `applied` is false when the id was seen before. Entries of rolling windows carry no metadata.
     """
-    player = call.principal.player
-    if player and player.member != _member(call):
-        raise Forbidden("member: is not the player of this token, who may change nobody else's metadata")
-    return await answer_once(
-        call, lambda sent: body.decode(sent, _new_metadata), lambda given: _set_metadata(call, asked, given)
-    )
-
-
-async def _set_metadata(call: Call, asked: WindowParameters, given: NewMetadata) -> Response:
     player, given_id = call.principal.player, given.id
     own_id = player.own_id(given_id) if player and given_id is not None else given_id
     try:
-        told = await call.laurels.set_metadata(
+        done = await call.laurels.set_metadata(
             call.board,
-            _member(call),
+            member,
             given.metadata,
             id=own_id,
             durability=durability_of(call.request),
-            **asked.where(),
+            **query.in_window(),
         )
     except OutcomeUnknown as error:
         raise OutcomeUnknown(error.detail, given_id or error.retry_with) from error
-    return await answer(call, msgspec.structs.replace(told, id=given_id or told.id))
-
-
-def _member(call: Call) -> str:
-    return call.request.path_params["member"]
+    return structs.replace(done, id=given_id or done.id)

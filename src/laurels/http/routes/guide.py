@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from starlette.responses import RedirectResponse, Response
 
 from laurels.errors import NotFound
-from laurels.http.operation import ThinRoute
+from laurels.http.operation import RecordedRoute
 from laurels.http.routes.pages import INDEX, File, names_of
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 NOT_BUILT: Final = "the guide is not built; build it with `make docs` and start Laurels again"
 
 
-def routes(folder: Path | None = None) -> list[ThinRoute]:
+def routes(folder: Path | None = None) -> list[RecordedRoute]:
     root = folder or Path(str(resources.files("laurels"))) / "guide"
     names = frozenset(names_of(root))
 
@@ -39,4 +39,4 @@ def routes(folder: Path | None = None) -> list[ThinRoute]:
         # Relative, so that it holds behind a proxy that serves us under a path of its own.
         return RedirectResponse("guide/") if names else await send_file(request)
 
-    return [ThinRoute("/guide", lead_to_guide), ThinRoute("/guide/{name:path}", send_file)]
+    return [RecordedRoute("/guide", lead_to_guide), RecordedRoute("/guide/{name:path}", send_file)]

@@ -3,18 +3,18 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
-from fastapi import APIRouter, Request, Response
-from fastapi.responses import PlainTextResponse
-from pydantic import BaseModel
+from msgspec import Struct
+from starlette.responses import Response
 
 from laurels import metrics
 from laurels.access.store.keys import EVERY_PROJECT
 from laurels.activity.store.totals import BADGES, BOUNDS, COMPUTE, SNAPSHOTS
+from laurels.engine import Laurels
 from laurels.errors import LaurelsError, Unavailable
-from laurels.http.authentication import identify
-from laurels.http.openapi import own_name, problem_answers
+from laurels.http.authentication import Call, admit_without_key, identify
+from laurels.http.operation import Routes
 from laurels.http.problems import NotReady
 from laurels.logs import get_logger
 from laurels.postgres.migrate import current_revision, expected_revision
@@ -22,53 +22,48 @@ from laurels.valkey import server
 
 if TYPE_CHECKING:
     from laurels.access.limits import Limiter
-    from laurels.engine import Laurels
 
 # Longer than a healthy store ever takes, shorter than an orchestrator waits.
 CHECK_SECONDS: Final = 2.0
 
 State = Literal["ok", "outdated", "unreachable", "refusing", "failing"]
 
-router = APIRouter(tags=["health"], generate_unique_id_function=own_name)
+routes = Routes("health", admit_without_key, checks_query=False)
 log = get_logger("laurels.api")
 
 
-class Health(BaseModel):
+class Health(Struct, frozen=True):
     status: Literal["ok"] = "ok"
 
 
-class Readiness(BaseModel):
+class Readiness(Struct, frozen=True, kw_only=True):
+    """`warnings` do not keep the process from answering, but an operator should look at them."""
+
     status: Literal["ready"] = "ready"
     checks: dict[str, State]
     warnings: list[str]
-    """What does not keep the process from answering, but somebody should look at."""
-
-
-def _shown(example: object, media_type: str = "application/json") -> dict[int | str, dict[str, Any]]:
-    return {200: {"content": {media_type: {"example": example}}}}
 
 
 CHECKS: Final = ("valkey", "functions", "writes", "postgres", "migrations")
 _READY = {"status": "ready", "checks": dict.fromkeys(CHECKS, "ok")}
 
 
-@router.get("/healthz", summary="Whether the process lives", responses=_shown({"status": "ok"}))
-async def read_health() -> Health:
+@routes.get("/healthz", example={"status": "ok"})
+async def read_health(_: Call) -> Health:
+    """Whether the process lives."""
     return Health()
 
 
-@router.get(
-    "/readyz",
-    summary="Whether the process can answer",
-    responses=_shown({**_READY, "warnings": []}) | problem_answers(503),
-)
-async def read_readiness(request: Request) -> Readiness:
-    """Both stores answer and take writes; Valkey has this version's functions, PostgreSQL its tables.
+@routes.get("/readyz", example={**_READY, "warnings": []}, problems=(503,))
+async def read_readiness(call: Call) -> Readiness:
+    """Whether the process can answer.
+
+    Both stores answer and take writes; Valkey has this version's functions, PostgreSQL its tables.
 
     `warnings` tells when the archive of submissions falls behind, and when Valkey is out of memory: this
     process stays ready then, since memory is freed through it.
     """
-    laurels: Laurels = request.app.state.laurels
+    laurels = call.laurels
 
     async def has_valkey() -> bool:
         await laurels.valkey.run(server.ping())
@@ -108,18 +103,21 @@ async def read_readiness(request: Request) -> Readiness:
     return Readiness(checks=found, warnings=warnings + await _warnings(laurels))
 
 
-@router.get(
+@routes.get(
     "/metrics",
-    summary="Metrics for Prometheus",
-    response_class=PlainTextResponse,
-    responses=_shown("laurels_http_requests_total 1.0", "text/plain") | problem_answers(401, 403, 429),
+    answer=str,
+    media_type="text/plain",
+    example="laurels_http_requests_total 1.0",
+    problems=(401, 403, 429),
 )
-async def read_metrics(request: Request) -> Response:
-    """Open to this machine, and to everybody with the setting `metrics_public`.
+async def read_metrics(call: Call) -> Response:
+    """Metrics for Prometheus.
+
+    Open to this machine, and to everybody with the setting `metrics_public`.
 
     Else it takes a key with the scope `read` for every project.
     """
-    laurels: Laurels = request.app.state.laurels
+    laurels, request = call.laurels, call.request
     limiter: Limiter = request.app.state.limiter
     if not (laurels.settings.metrics_public or limiter.addresses.is_local(request)):
         (await identify(request)).principal.check(EVERY_PROJECT, "read")
@@ -130,7 +128,7 @@ async def read_metrics(request: Request) -> Response:
     return Response(metrics.render(), media_type=metrics.CONTENT_TYPE)
 
 
-async def _note_jobs(laurels: "Laurels") -> None:
+async def _note_jobs(laurels: Laurels) -> None:
     """As PostgreSQL knows them; without it, as they were."""
     with suppress(LaurelsError, TimeoutError):
         async with asyncio.timeout(CHECK_SECONDS):
@@ -147,7 +145,7 @@ async def _note_jobs(laurels: "Laurels") -> None:
         metrics.note_jobs(noted)
 
 
-async def _note_streams(laurels: "Laurels") -> None:
+async def _note_streams(laurels: Laurels) -> None:
     """As Valkey knows them; without it, as they were."""
     with suppress(LaurelsError, TimeoutError):
         async with asyncio.timeout(CHECK_SECONDS):
@@ -158,7 +156,7 @@ async def _note_streams(laurels: "Laurels") -> None:
         metrics.note_streams(noted)
 
 
-async def _note_campuses(laurels: "Laurels") -> None:
+async def _note_campuses(laurels: Laurels) -> None:
     """As PostgreSQL knows them; without it, as they were."""
     with suppress(LaurelsError, TimeoutError):
         async with asyncio.timeout(CHECK_SECONDS):
@@ -175,7 +173,7 @@ async def _note_campuses(laurels: "Laurels") -> None:
         metrics.note_campuses(noted)
 
 
-async def _warnings(laurels: "Laurels") -> list[str]:
+async def _warnings(laurels: Laurels) -> list[str]:
     """About the journal, which workers archive; this process may not be one."""
     try:
         async with asyncio.timeout(CHECK_SECONDS):

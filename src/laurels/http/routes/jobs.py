@@ -1,19 +1,13 @@
-"""Background work: how it goes, and a run out of turn. For keys of every project alone."""
+"""Background work: its state, and requests for an extra run. For keys of every project."""
 
-from datetime import datetime
-from typing import Annotated, Any
+from msgspec import Struct, convert
 
-from fastapi import APIRouter, Depends, Path, Request
-from pydantic import BaseModel
-
-from laurels.access.store.keys import EVERY_PROJECT
-from laurels.http.authentication import Call, identify
-from laurels.http.openapi import own_name, problem_answers
-from laurels.http.parameters import NoParameters, query
+from laurels.http.authentication import FOR_EVERY_PROJECT, Call, admit_operator
+from laurels.http.operation import Routes
 from laurels.jobs.overview import JobInfo
+from laurels.moments import Timestamp
 
-router = APIRouter(tags=["jobs"], generate_unique_id_function=own_name)
-
+routes = Routes("jobs", admit_operator, FOR_EVERY_PROJECT)
 
 _JOB = {
     "name": "snapshots",
@@ -34,73 +28,49 @@ _JOB = {
 }
 
 
-class Job(BaseModel):
+class Job(Struct, frozen=True):
     """A job, and what became of its runs. Times are null for what has not happened yet."""
 
     name: str
-    next_due: datetime | None
-    last_due: datetime | None
-    last_started: datetime | None
-    last_finished: datetime | None
-    last_succeeded: datetime | None
+    next_due: Timestamp | None
+    last_due: Timestamp | None
+    last_started: Timestamp | None
+    last_finished: Timestamp | None
+    last_succeeded: Timestamp | None
     last_result: str
     progress: str
     error: str
     attempts: int
-    retry_at: datetime | None
-    requested_at: datetime | None
+    retry_at: Timestamp | None
+    requested_at: Timestamp | None
     worker: str
     succeeded: int
     failed: int
 
 
-class Jobs(BaseModel):
+class Jobs(Struct, frozen=True):
     """Every job that there is."""
 
     jobs: list[Job]
 
 
-def _example(shown: object) -> dict[str, Any]:
-    return {"content": {"application/json": {"example": shown}}}
+def _job(job: JobInfo) -> Job:
+    return convert({"next_due": job.next_due, **vars(job.state)}, Job)
 
 
-async def _operator(request: Request) -> Call:
-    call = await identify(request)
-    call.principal.check(EVERY_PROJECT, "admin")
-    query(request, NoParameters)
-    return call
+@routes.get("/v1/jobs", scope="admin", example={"jobs": [_JOB]})
+async def list_jobs(call: Call) -> Jobs:
+    """List the jobs.
 
-
-@router.get(
-    "/v1/jobs",
-    summary="List the jobs",
-    responses={200: _example({"jobs": [_JOB]}), **problem_answers(401, 403, 422, 429, 503)},
-)
-async def list_jobs(call: Annotated[Call, Depends(_operator)]) -> Jobs:
-    """What is done in the background, when it is due, and how the last runs ended.
-
-    The key must be for every project. Needs the scope `admin`.
+    What is done in the background, when it is due, and how the last runs ended.
     """
-    found = await call.laurels.jobs()
-    return Jobs(jobs=[_shown(job) for job in found])
+    return Jobs([_job(job) for job in await call.laurels.jobs()])
 
 
-@router.post(
-    "/v1/jobs/{name:segment}/run",
-    status_code=202,
-    summary="Run a job",
-    responses={202: _example(_JOB), **problem_answers(401, 403, 404, 422, 429, 503)},
-)
-async def run_job(
-    call: Annotated[Call, Depends(_operator)],
-    name: Annotated[str, Path(description="One of the jobs.", examples=["snapshots"])],
-) -> Job:
-    """As soon as a worker looks, whether or not it is due.
+@routes.post("/v1/jobs/{name:segment}/run", scope="admin", status=202, example=_JOB, problems=(404,))
+async def run_job(call: Call, name: str) -> Job:
+    """Run a job.
 
-    The key must be for every project. Needs the scope `admin`.
+    As soon as a worker looks, whether or not it is due.
     """
-    return _shown(await call.laurels.request_job(name))
-
-
-def _shown(job: JobInfo) -> Job:
-    return Job.model_validate({"next_due": job.next_due, **vars(job.state)})
+    return _job(await call.laurels.request_job(name))

@@ -1,38 +1,29 @@
 """Live: what changes on a board, as server-sent events."""
 
-from __future__ import annotations
-
 import asyncio
 import signal
 import threading
+from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from types import FrameType
+from typing import Annotated, Final, Literal
 from weakref import WeakKeyDictionary
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from laurels.boards.keys import BoardRef
+from laurels.engine import Laurels
 from laurels.errors import Forbidden, LaurelsError, Unauthorized
-from laurels.http.authentication import admit
+from laurels.http.authentication import Call, Keyring, admit
 from laurels.http.encoding import with_exact_scores
-from laurels.http.operation import Operations
-from laurels.http.parameters import WindowParameters
+from laurels.http.operation import BOARD, Routes
 from laurels.http.problems import encode_problem
-from laurels.scores.live import View
-from laurels.scores.page_query import PAGE_LIMIT, PageQuery
+from laurels.scores.live import Follower, Update, View
+from laurels.scores.page_query import PAGE_LIMIT, PageQuery, WindowQuery
 from laurels.scores.view_diff import Snapshot
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Generator
-    from types import FrameType
-
-    from starlette.types import Receive, Scope, Send
-
-    from laurels.engine import Laurels
-    from laurels.http.authentication import Call, Keyring
-    from laurels.scores.live import Follower, Update
 
 # How often a silent stream says that it is alive, and the key is checked again. When this process hears of a
 # revocation, the key is checked before the next update.
@@ -43,7 +34,7 @@ RETRY_MILLISECONDS: Final = 1000
 MEDIA_TYPE: Final = "text/event-stream"
 HEARTBEAT: Final = b": still here\n\n"
 
-operations = Operations("live")
+routes = Routes("live")
 
 _encode = msgspec.json.Encoder().encode
 # An update is encoded once for all who hear it.
@@ -65,7 +56,18 @@ data: {"total":2,"entries":[{"rank":1,"member":"bob","score":1500,"previous_rank
 """
 
 
-class LiveParameters(WindowParameters):
+class LiveEvent(msgspec.Struct):
+    """One event of a stream. `data` is JSON, of the form that the operation describes."""
+
+    id: (
+        Annotated[str, Meta(description="Sent as `Last-Event-ID`, the stream goes on behind it.")] | UnsetType
+    ) = UNSET
+    event: Annotated[str, Meta(description="Which kind of event it is.")] | UnsetType = UNSET
+    data: str | UnsetType = UNSET
+    retry: Annotated[int, Meta(description="Milliseconds to wait before coming again.")] | UnsetType = UNSET
+
+
+class LiveParameters(WindowQuery, frozen=True):
     limit: Annotated[int, Meta(ge=1, le=PAGE_LIMIT, description="How many of the best.")] = 100
     member: Annotated[
         str | None, Meta(description="A member whose standing is told besides.", examples=["ada"])
@@ -75,15 +77,16 @@ class LiveParameters(WindowParameters):
     ] = None
 
 
-@operations.add(
-    "GET",
-    "/live",
-    "read",
-    LiveParameters,
-    events=EXAMPLE,
+@routes.get(
+    f"{BOARD}/live",
+    scope="read",
+    answer=LiveEvent,
+    media_type=MEDIA_TYPE,
+    example=EXAMPLE,
     headers={"Last-Event-ID": "The id of the last event that was heard: the stream goes on behind it."},
+    problems=(404,),
 )
-async def follow_live(call: Call, asked: LiveParameters) -> Response:
+async def follow_live(call: Call, query: LiveParameters) -> Response:
     """Follow the best of a window.
 
     First comes a `snapshot`, the page as `/entries` has it; then each `change`, at most four a second: the
@@ -97,9 +100,9 @@ async def follow_live(call: Call, asked: LiveParameters) -> Response:
     """
     keyring: Keyring = call.request.app.state.keyring
     generation = keyring.generation
-    query = PageQuery(**asked.where(), limit=asked.limit)
-    view = View(BoardRef.parse(call.board), query, asked.member)
-    last_id = call.request.headers.get("last-event-id", asked.last_event_id)
+    page = PageQuery(**query.in_window(), limit=query.limit)
+    view = View(BoardRef.parse(call.board), page, query.member)
+    last_id = call.request.headers.get("last-event-id", query.last_event_id)
     return EventStream(call, await call.laurels.live.follow(view, last_id), generation)
 
 

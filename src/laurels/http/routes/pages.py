@@ -20,7 +20,7 @@ from starlette.responses import JSONResponse, Response
 
 from laurels.errors import NotFound
 from laurels.http.encoding import is_known
-from laurels.http.operation import ThinRoute
+from laurels.http.operation import RecordedRoute
 from laurels.http.problems import BY_KIND, EXPLANATIONS, type_of
 
 if TYPE_CHECKING:
@@ -113,22 +113,22 @@ class File:
         return File(self.name, content, {"gzip": gzip.compress(content, mtime=0)})
 
 
-def routes(folder: Path | None = None) -> list[ThinRoute]:
+def routes(folder: Path | None = None) -> list[RecordedRoute]:
     """A route for each page, and for its files; without them, a list of links at `/`."""
     root = folder or Path(str(resources.files("laurels"))) / "web"
     always = [
-        ThinRoute("/openapi.json", send_document),
-        ThinRoute("/problems/{kind}", explain_problem),
+        RecordedRoute("/openapi.json", send_document),
+        RecordedRoute("/problems/{kind}", explain_problem),
     ]
     if not (root / INDEX).is_file():
-        return [*always, ThinRoute("/", list_links)]
+        return [*always, RecordedRoute("/", list_links)]
     files = {name: File.read(root, name) for name in names_of(root)}
     above = [name for name in files if not name.startswith(HASHED) and not name.endswith(".html")]
     return [
         *always,
-        *(ThinRoute(f"/{name}", _send_of(files, name)) for name in above),
-        ThinRoute(f"/{HASHED}{{name:path}}", _send_hashed(files)),
-        *(ThinRoute(path, _send_page(files[name])) for path, name in PAGES.items() if name in files),
+        *(RecordedRoute(f"/{name}", _send_of(files, name)) for name in above),
+        RecordedRoute(f"/{HASHED}{{name:path}}", _send_hashed(files)),
+        *(RecordedRoute(path, _send_page(files[name])) for path, name in PAGES.items() if name in files),
     ]
 
 

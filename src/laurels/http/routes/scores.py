@@ -1,31 +1,26 @@
 """Scores on their way in: one, or many."""
 
-from __future__ import annotations
-
 import asyncio
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
+from starlette.responses import Response
 
 from laurels.access import signatures
-from laurels.access.players import Player, PlayersSubmission
+from laurels.access.players import PlayersSubmission
 from laurels.errors import Forbidden, InvalidInput, LaurelsError, OutcomeUnknown, Unavailable
 from laurels.http import body, idempotency_key
+from laurels.http.authentication import Call
 from laurels.http.durability import DOCUMENTED, durability_of
-from laurels.http.encoding import answer
-from laurels.http.idempotency_key import Fingerprint, answer_once, claim, key_of, replayed
-from laurels.http.operation import Body, Operations
+from laurels.http.encoding import JsonResponse, encode
+from laurels.http.idempotency_key import Fingerprint, claim, key_of, replayed
+from laurels.http.operation import BOARD, Body, Routes
 from laurels.http.problems import Malformed
 from laurels.scores.submission import Rejected, Submission, Submitted
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterable
-
-    from starlette.responses import Response
-
-    from laurels.http.authentication import Call
-    from laurels.http.parameters import NoParameters
     from laurels.valkey.messages import Durability
 
 # What of a batch is on its way to the engine at once.
@@ -46,7 +41,7 @@ Given: TypeAlias = "tuple[int, bytes | None]"
 _submission = msgspec.json.Decoder(Submission)
 _players_submission = msgspec.json.Decoder(PlayersSubmission)
 
-operations = Operations("scores")
+routes = Routes("scores")
 
 EXAMPLE: Final = {
     "member": "ada",
@@ -66,19 +61,21 @@ class BatchAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
     """How many there were, when they are more than are listed."""
 
 
-def decode_submission(encoded: bytes, player: Player | None) -> Submission:
+def decode_submission(call: Call, sent: bytes) -> Submission:
     """A submission; from a player, for that player alone."""
+    player = call.principal.player
     if player is None:
-        return body.decode(encoded, _submission)
-    return player.submission(body.decode(encoded, _players_submission))
+        return body.decode(sent, _submission)
+    return player.submission(body.decode(sent, _players_submission))
 
 
-@operations.add(
-    "POST",
-    "/scores",
-    "submit",
-    body=Body(Submission, EXAMPLE),
-    answer=Submitted,
+@routes.post(
+    f"{BOARD}/scores",
+    scope="submit",
+    body=Body(EXAMPLE),
+    decode=decode_submission,
+    idempotent=True,
+    takes_players=True,
     example={
         "member": "ada",
         "score": 1200,
@@ -88,53 +85,41 @@ def decode_submission(encoded: bytes, player: Player | None) -> Submission:
         "applied": True,
         "id": "~YmTlp2hAyYd2xkGXiXXz1A.0",
     },
-    headers={
-        **signatures.DOCUMENTED,
-        **DOCUMENTED,
-        **idempotency_key.DOCUMENTED,
-    },
-    most_bytes=body.BODY_BYTES,
-    problems=(400, 408, 409, 413, 415),
+    headers={**signatures.DOCUMENTED, **DOCUMENTED, **idempotency_key.DOCUMENTED},
+    problems=(409,),
 )
-async def submit(call: Call, _: NoParameters) -> Response:
+async def submit(call: Call, given: Submission) -> Submitted:
     """Submit a score.
 
     The answer is about the board's first window. `applied` is false when the score did not change the entry,
     or when the id was seen before; then the entry's present values come back. Ids are remembered for at least
     24 hours.
     """
-    player = call.principal.player
-    return await answer_once(
-        call, lambda sent: decode_submission(sent, player), lambda given: _submit(call, given)
-    )
-
-
-SUBMIT: Final = operations.declared[-1]
-
-
-async def _submit(call: Call, given: Submission) -> Response:
     durability = durability_of(call.request)
     player, given_id = call.principal.player, given.id
     if player is None or given_id is None:
-        return await answer(call, await call.laurels.send(call.board, given, durability))
+        return await call.laurels.send(call.board, given, durability)
     given.id = player.own_id(given_id)
     try:
         submitted = await call.laurels.send(call.board, given, durability)
     except OutcomeUnknown as error:
         raise OutcomeUnknown.after(error, retry_with=given_id) from error
-    return await answer(call, msgspec.structs.replace(submitted, id=given_id))
+    return msgspec.structs.replace(submitted, id=given_id)
 
 
-@operations.add(
-    "POST",
-    "/scores/batch",
-    "submit",
+SUBMIT: Final = routes.operations[-1]
+
+
+@routes.post(
+    f"{BOARD}/scores/batch",
+    scope="submit",
     body=Body(
-        list[Submission],
         [EXAMPLE, {"member": "bob", "score": 800}],
-        (body.JSON, body.LINES),
-        '{"member":"ada","score":1200}\n{"member":"bob","score":800}\n',
+        {body.LINES: '{"member":"ada","score":1200}\n{"member":"bob","score":800}\n'},
+        list[Submission],
     ),
+    takes_players=True,
+    most_bytes=body.BATCH_BYTES,
     answer=BatchAnswer,
     example={"accepted": 1, "rejected": [{"index": 1, "detail": "score: must be a number, not a string"}]},
     headers={
@@ -143,10 +128,9 @@ async def _submit(call: Call, given: Submission) -> Response:
         "Idempotency-Key": "Gives each submission without an `id` of its own the id `KEY.INDEX`; it stands "
         "for this batch alone. Sent again, the batch gets the same answer, and `Idempotency-Replayed: true`.",
     },
-    most_bytes=body.BATCH_BYTES,
-    problems=(400, 408, 409, 413, 415),
+    problems=(409,),
 )
-async def submit_batch(call: Call, _: NoParameters) -> Response:
+async def submit_batch(call: Call) -> Response:
     """Submit many scores.
 
     A JSON array; or lines of JSON, which are read and applied as they arrive. A bad one harms no other. Empty
@@ -162,7 +146,7 @@ async def submit_batch(call: Call, _: NoParameters) -> Response:
     raw = body.raw_pieces(call.request, body.BATCH_BYTES)
     if key is None:
         pieces = body.decoded_pieces(decoder, raw, body.BATCH_BYTES)
-        return await answer(call, await _Batch(call).submit(_given(pieces, is_lines=is_lines)))
+        return JsonResponse(encode(await _Batch(call).submit(_given(pieces, is_lines=is_lines))))
     async with claim(call, key) as claimed:
         fingerprint = Fingerprint(call)
         raw = fingerprint.of(raw)
@@ -175,8 +159,8 @@ async def submit_batch(call: Call, _: NoParameters) -> Response:
         pieces = body.decoded_pieces(decoder, raw, body.BATCH_BYTES)
         result = await _Batch(call, key).submit(_given(pieces, is_lines=is_lines))
         claimed.fingerprint = str(fingerprint)
-        claimed.answer = msgspec.json.encode(_kept(result))
-        return await answer(call, result)
+        claimed.answer = encode(_kept(result))
+        return JsonResponse(encode(result))
 
 
 def _kept(result: BatchAnswer) -> BatchAnswer:
@@ -256,7 +240,7 @@ class _Batch:
         if encoded is None:
             raise Malformed(f"a line has at most {body.LINE_BYTES} bytes")
         player = self._call.principal.player
-        submission = decode_submission(encoded, player)
+        submission = decode_submission(self._call, encoded)
         if self._key and submission.id is None:
             submission.id = f"{self._key}.{index}"
         if player and submission.id:

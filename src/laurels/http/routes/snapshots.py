@@ -1,20 +1,15 @@
 """Snapshots: which archived tables there are, and what stands in them."""
 
-from __future__ import annotations
+from typing import Final
 
-from typing import TYPE_CHECKING, Final
+from msgspec import structs
 
 from laurels.history.records import SnapshotList, SnapshotPage
-from laurels.http.encoding import cached_answer
-from laurels.http.operation import Operations
+from laurels.http.authentication import Call
+from laurels.http.operation import BOARD, Routes
 from laurels.http.parameters import SnapshotParameters, SnapshotsParameters
 
-if TYPE_CHECKING:
-    from starlette.responses import Response
-
-    from laurels.http.authentication import Call
-
-operations = Operations("snapshots")
+routes = Routes("snapshots")
 
 SNAPSHOT: Final = {
     "id": "4aa2809d-be96-5b7b-9a31-ecf697ddf33f",
@@ -30,29 +25,16 @@ SNAPSHOT: Final = {
 }
 
 
-@operations.add(
-    "GET",
-    "/snapshots",
-    "read",
-    SnapshotsParameters,
-    answer=SnapshotList,
-    example={"snapshots": [SNAPSHOT], "next": None},
-)
-async def read_snapshots(call: Call, asked: SnapshotsParameters) -> Response:
+@routes.get(f"{BOARD}/snapshots", scope="read", cached=True, example={"snapshots": [SNAPSHOT], "next": None})
+async def read_snapshots(call: Call, query: SnapshotsParameters) -> SnapshotList:
     """List the board's archived tables, newest first."""
-    where = {"period": asked.period, "group": asked.group}
-    snapshots = call.laurels.snapshots
-    return await cached_answer(
-        call, lambda: snapshots(call.board, **where, limit=asked.limit, cursor=asked.cursor)
-    )
+    return await call.laurels.snapshots(call.board, **structs.asdict(query))
 
 
-@operations.add(
-    "GET",
-    "/snapshots/{snapshot:segment}",
-    "read",
-    SnapshotParameters,
-    answer=SnapshotPage,
+@routes.get(
+    f"{BOARD}/snapshots/{{snapshot:segment}}",
+    scope="read",
+    cached=True,
     example={
         "project": "acme",
         "board": "arcade",
@@ -62,10 +44,6 @@ async def read_snapshots(call: Call, asked: SnapshotsParameters) -> Response:
         "next": None,
     },
 )
-async def read_snapshot(call: Call, asked: SnapshotParameters) -> Response:
+async def read_snapshot(call: Call, snapshot: str, query: SnapshotParameters) -> SnapshotPage:
     """Read a page of an archived table."""
-    snapshot: str = call.request.path_params["snapshot"]
-    read = call.laurels.snapshot
-    return await cached_answer(
-        call, lambda: read(call.board, snapshot, limit=asked.limit, cursor=asked.cursor)
-    )
+    return await call.laurels.snapshot(call.board, snapshot, **structs.asdict(query))
