@@ -1,4 +1,5 @@
-"""What a member's submissions make of its entry in a window: `lua/submit.lua`'s rules, one at a time. Pure.
+"""What a member's submissions make of its entry in a window: the rules of `valkey/lua/submit.lua`, one at a
+time. Pure. `tests/journal/test_member_fold.py` compares the two.
 
 A window is recounted by what the journal tells in the order in which it happened: each submission as long as
 the window took any, each entry that was placed in it or in what it is made of, each removal as long as the

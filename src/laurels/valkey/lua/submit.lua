@@ -1,5 +1,7 @@
 -- laurels_submit: a batch of submissions to one board (or one shard of it), all or nothing until it is
 -- known which of them are accepted; then every window, group and derived window, and the journal.
+-- `journal/member_fold.py` has the same rules, for one member of one window at a time;
+-- `tests/journal/test_member_fold.py` compares the two.
 --
 -- KEYS  1 board      hash    version, metadata (set once any entry of the board has some), fence (see
 --                            rebuild.lua)

@@ -1,0 +1,161 @@
+"""`journal/member_fold.py` and `valkey/lua/submit.lua` have the same rules: what Valkey accepts of random
+submissions is folded in Python too, and leaves the same entries.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from laurels.boards.board import WindowAddress
+from laurels.boards.keys import WHOLE, BoardRef, parse_cut
+from laurels.clock import FixedClock
+from laurels.journal.entry import read_entry
+from laurels.journal.member_fold import Fold, Told
+from laurels.moments import datetime_of, moment_of
+from laurels.scores.submission import Submission
+from laurels.sync import Laurels
+
+if TYPE_CHECKING:
+    from laurels.boards.board import Board
+    from laurels.embedded import Endpoints
+
+EXAMPLES = 40
+WINDOWS: list[list[dict[str, Any]]] = [
+    [{"period": "daily", "keep": 4}, {"period": "all_time"}],
+    [{"period": "rolling", "days": 2, "keep": 3}, {"period": "daily", "keep": 4}],
+    [
+        {"period": "hourly", "keep": 90},
+        {"period": "daily", "keep": 4, "sum_of": "hourly"},
+    ],
+    [
+        {"period": "daily", "keep": 4},
+        {"period": "rolling", "days": 3, "keep": 2, "sum_of": "daily"},
+        {"period": "all_time", "sum_of": "daily"},
+    ],
+]
+AGGREGATES = ["best", "last", "first", "sum"]
+SMALL = st.integers(-3, 6)
+SCORES = {
+    "number": st.one_of(SMALL, st.sampled_from([0.1, -0.25, 2.0**53 - 1, 1e17])),
+    "int64": st.one_of(SMALL, st.sampled_from([-(2**63), -(2**53) - 1, 2**53, 2**63 - 1])),
+}
+START = moment_of(datetime(2025, 10, 31, 20, tzinfo=UTC))  # before New York's clocks change
+_numbers = count(1)
+
+
+@st.composite
+def definitions(draw: st.DrawFn) -> dict[str, Any]:
+    return {
+        "windows": draw(st.sampled_from(WINDOWS)),
+        "aggregate": draw(st.sampled_from(AGGREGATES)),
+        "allow_op": True,
+        "order": draw(st.sampled_from(["desc", "asc"])),
+        "score": draw(st.sampled_from(["number", "int64"])),
+        "ties": draw(st.sampled_from(["shared", "earliest", "member"])),
+        "timezone": draw(st.sampled_from(["UTC", "America/New_York"])),
+        "groups": draw(st.sampled_from([[], [["country"]]])),
+        "limits": draw(st.sampled_from([{}, {"max_change": 4}])),
+        "lateness": "P2D",
+    }
+
+
+def submissions(definition: dict[str, Any], now: datetime) -> st.SearchStrategy[Submission]:
+    late = st.sampled_from([0, 0, 1, 90, 1500, 2879]).map(lambda minutes: now - timedelta(minutes=minutes))
+    groups = st.sampled_from([{"country": "BR"}, {"country": "JP"}, None])
+    return st.builds(
+        Submission,
+        member=st.sampled_from("abcd"),
+        score=SCORES[definition["score"]],
+        at=st.one_of(st.none(), late),
+        groups=groups if definition["groups"] else st.none(),
+        id=st.sampled_from([None, None, "one", "two"]),
+        op=st.sampled_from([None, None, *AGGREGATES]),
+    )
+
+
+def play(
+    engine: Laurels, clock: FixedClock, board: str, definition: dict[str, Any], data: st.DataObject
+) -> None:
+    for _ in range(data.draw(st.integers(2, 12))):
+        now = datetime_of(clock())
+        match data.draw(st.sampled_from(["submit", "submit", "submit", "remove", "wait"])):
+            case "submit":
+                engine.submit_many(
+                    board, data.draw(st.lists(submissions(definition, now), min_size=1, max_size=9))
+                )
+            case "remove":
+                engine.remove(board, data.draw(st.sampled_from("abcd")))
+            case _:
+                clock.advance(
+                    data.draw(st.sampled_from([timedelta(hours=1), timedelta(hours=17), timedelta(days=2)]))
+                )
+        clock.advance(timedelta(milliseconds=1))
+
+
+def told_by_member(engine: Laurels, board: Board) -> dict[bytes, list[Told]]:
+    """What Valkey accepted, as its journal has it."""
+    entries = engine.run(engine.engine.valkey.command("XRANGE", board.keys.of_board(0, "journal"), "-", "+"))
+    told: dict[bytes, list[Told]] = defaultdict(list)
+    for _, fields in entries:
+        call = read_entry(fields[b"body"], fields.get(b"skipped", b""))
+        for part in call.parts:
+            told[part.member].append(
+                Told(call.kind, part.member, part.score, part.moment, call.now, part.op, part.groups)
+            )
+    return told
+
+
+def check(engine: Laurels, name: str, definition: dict[str, Any]) -> None:
+    board = engine.run(engine.engine._catalog.board(BoardRef.parse(name)))  # pyright: ignore[reportPrivateUsage]  # its windows
+    told = told_by_member(engine, board)
+    for group in (None, "country=BR") if definition["groups"] else (None,):
+        cut = parse_cut(group, board.definition) if group else WHOLE
+        for zoned in board.zoned_windows(board.zone_of(cut)):
+            if zoned.is_hidden:
+                continue
+            for window in engine.windows(name, period=zoned.label, group=group):
+                fold = Fold(board, zoned, zoned.calendar.parse(window.slot), cut)
+                held = {member.decode(): fold.entry(of_member) for member, of_member in told.items()}
+                expected = {member: each for member, each in held.items() if each is not None}
+                page = engine.page(name, period=zoned.label, slot=window.slot, group=group, limit=1000)
+                found = {each.member: each.score for each in page.entries}
+                assert found == {member: each.score for member, each in expected.items()}, window
+                if board.ordering.timed:
+                    key = board.window_key(0, WindowAddress(zoned.label, window.slot, cut))
+                    places = engine.run(engine.engine.valkey.command("HGETALL", f"{key}|positions"))
+                    moments = {
+                        member: board.ordering.parse_place(place)[1] for member, place in places.items()
+                    }
+                    assert moments == {member.encode(): each.moment for member, each in expected.items()}, (
+                        window
+                    )
+
+
+def test_python_folds_what_valkey_accepted_to_the_entries_that_valkey_holds(endpoints: Endpoints):
+    clock = FixedClock()
+    with Laurels(valkey_url=endpoints.valkey_url, postgres_url=endpoints.postgres_url, clock=clock) as engine:
+
+        @settings(
+            max_examples=EXAMPLES,
+            deadline=None,
+            suppress_health_check=[HealthCheck.too_slow],
+            print_blob=True,
+            # As the oracle: shrinking replays thousands of calls.
+            phases=(Phase.explicit, Phase.reuse, Phase.generate),
+        )
+        @given(definition=definitions(), data=st.data())
+        def hold_together(definition: dict[str, Any], data: st.DataObject) -> None:
+            clock.now = START
+            board = f"fold/board-{next(_numbers)}"
+            engine.define(board, definition)
+            play(engine, clock, board, definition, data)
+            check(engine, board, definition)
+            engine.drop(board, allow_drop="all")
+
+        hold_together()
