@@ -140,13 +140,14 @@ class Reader:
     def leave_running(self, code: str) -> None:
         found = re.search(r"--port (\d+)", code)
         port = int(found[1]) if found else int(self.ports["8000"])
+        log = self.folder / "running.log"
+        log.touch()  # the shell does not wait until what it leaves running has opened it
         process = self.run(f"{code.rstrip()} > running.log 2>&1 &\necho $!").strip()
         self._ends.callback(self.run, f"kill {process}; wait {process} || true")
         deadline = time.monotonic() + DEADLINE
         while not _answers(port):
-            log = (self.folder / "running.log").read_text()
-            assert Path("/proc", process).exists(), log
-            assert time.monotonic() < deadline, log
+            assert Path("/proc", process).exists(), log.read_text()
+            assert time.monotonic() < deadline, log.read_text()
             time.sleep(0.02)
 
     def execute(self, code: str) -> str:
