@@ -16,7 +16,7 @@ from laurels.client.operations import Operations
 
 SERVER = {"alembic", "fastapi", "psycopg", "redis", "sqlalchemy", "starlette", "typer", "uvicorn", "uvloop"}
 FOLDER = Path(laurels.client.__file__).parent
-DRIVERS = {"awaiting.py", "blocking.py"}
+DRIVERS = {"async_client.py", "sync_client.py"}
 
 
 def test_the_client_brings_no_server():

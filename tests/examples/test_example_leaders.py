@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 DAY = timedelta(days=1)
-LEADERS_TESTS = HERE.parent / "api" / "test_api_leaders.py"
+LEADERS_TESTS = HERE.parent / "http" / "test_http_leaders.py"
 
 # Every sentence of the document about values, ranges, slots and friends, and what proves it; a name without a
 # file is a test of this module.
