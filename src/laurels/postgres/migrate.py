@@ -34,6 +34,10 @@ def migrate(url: str) -> None:
     """Runs what is missing, in one transaction; of processes that start together one works, the rest wait."""
     engine = create_engine(url, poolclass=NullPool, connect_args={"connect_timeout": CONNECT_SECONDS})
     try:
+        with engine.connect() as connection:
+            _refuse_old_server(connection)
+            if _revision(connection) == expected_revision():
+                return
         with _locked(engine), engine.begin() as connection:
             _refuse_newer(connection)
             config = _config()
@@ -71,7 +75,6 @@ def _revision(connection: Connection) -> str | None:
 def _locked(engine: Engine) -> Generator[None]:
     # A session's lock, on a connection of its own: the server lets go of it when this process dies.
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        _refuse_old_server(connection)
         connection.execute(text(f"SET lock_timeout = '{LOCK_SECONDS}s'"))
         connection.execute(text("SELECT pg_advisory_lock(:lock)"), {"lock": _LOCK})
         yield
