@@ -19,9 +19,9 @@ _numbers = count(1)
 
 
 @pytest.fixture
-async def alone(valkey_url: str, empty_postgres_url: str, clock: FixedClock) -> AsyncGenerator[Laurels]:
+async def alone(valkey_url: str, migrated_postgres_url: str, clock: FixedClock) -> AsyncGenerator[Laurels]:
     """An engine whose archive no other test has used: for work that concerns every board there is."""
-    async with Laurels(valkey_url=valkey_url, postgres_url=empty_postgres_url, clock=clock) as opened:
+    async with Laurels(valkey_url=valkey_url, postgres_url=migrated_postgres_url, clock=clock) as opened:
         # Valkey is shared, and remembers for a while how far the versions of dropped boards came.
         async with opened.postgres.writing() as connection:
             await connection.execute(text(f"SELECT setval('board_version', {next(_numbers) * 10_000})"))

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import signal
+from contextlib import AsyncExitStack, ExitStack
 from datetime import UTC, datetime
+from functools import cache
 from itertools import count
 from typing import TYPE_CHECKING
 
+import psycopg
 import pytest
 from places import fast_place, folder_that_anybody_may_pass
 from raw_valkey import RawValkey
-from sqlalchemy import NullPool, create_engine, make_url, text
+from sqlalchemy import make_url
 from supported_servers import programs
 from valkey_cluster import running_cluster
 from valkey_servers import running_valkey
@@ -23,7 +26,7 @@ from laurels.postgres.engine import Postgres
 from laurels.postgres.migrate import migrate
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Generator
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 
     from laurels.embedded import Endpoints
 
@@ -67,9 +70,16 @@ def own_cluster_url() -> Generator[str]:
         yield url
 
 
-@pytest.fixture
-def clock() -> FixedClock:
+@pytest.fixture(scope="session")
+def only_clock() -> FixedClock:
     return FixedClock(moment_of(NOON))
+
+
+@pytest.fixture
+def clock(only_clock: FixedClock) -> FixedClock:
+    """At noon again, for each test."""
+    only_clock.now = moment_of(NOON)
+    return only_clock
 
 
 @pytest.fixture
@@ -90,38 +100,71 @@ def valkey_url(request: pytest.FixtureRequest, endpoints: Endpoints) -> str:
 def empty_postgres_url(endpoints: Endpoints) -> str:
     """A schema of its own: as good as a database, and made in milliseconds."""
     schema = f"tests_{next(_numbers)}"
-    server = create_engine(endpoints.postgres_url, poolclass=NullPool)
-    with server.begin() as connection:
-        connection.execute(text(f"CREATE SCHEMA {schema}"))
+    _administer(endpoints, f"CREATE SCHEMA {schema}")
     url = make_url(endpoints.postgres_url).update_query_dict({"options": f"-csearch_path={schema}"})
     return url.render_as_string(hide_password=False)
 
 
+@pytest.fixture(scope="session")
+def template(endpoints: Endpoints) -> str:
+    """The name of a database with Laurels' tables."""
+    name = "laurels_template"
+    _administer(endpoints, f"CREATE DATABASE {name}")
+    migrate(_database(endpoints, name))
+    return name
+
+
 @pytest.fixture
-def migrated_postgres_url(empty_postgres_url: str) -> str:
-    """The same with Laurels' tables."""
-    migrate(empty_postgres_url)
-    return empty_postgres_url
+def migrated_postgres_url(endpoints: Endpoints, template: str) -> Generator[str]:
+    """A database of its own with Laurels' tables: copied, which is sooner than to migrate one."""
+    name = f"tests_{next(_numbers)}"
+    _administer(endpoints, f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY FILE_COPY")
+    yield _database(endpoints, name)
+    _administer(endpoints, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def _database(endpoints: Endpoints, name: str) -> str:
+    return make_url(endpoints.postgres_url).set(database=name).render_as_string(hide_password=False)
+
+
+def _administer(endpoints: Endpoints, statement: str) -> None:
+    url = endpoints.postgres_url.replace("+psycopg", "")
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(statement)  # pyright: ignore[reportArgumentType, reportCallIssue]  # names of our own
 
 
 @pytest.fixture
 async def postgres(migrated_postgres_url: str) -> AsyncGenerator[Postgres]:
-    """Connections to a schema that no other test uses."""
+    """Connections to a database that no other test uses."""
     async with Postgres(migrated_postgres_url) as postgres:
         yield postgres
 
 
-@pytest.fixture
-def engine(valkey_url: str, endpoints: Endpoints, clock: FixedClock) -> Generator[sync.Laurels]:
-    with sync.Laurels(valkey_url=valkey_url, postgres_url=endpoints.postgres_url, clock=clock) as opened:
-        yield opened
+@pytest.fixture(scope="session")
+def engines(endpoints: Endpoints, only_clock: FixedClock) -> Generator[Callable[[str, int], sync.Laurels]]:
+    """Engines by the URL of their Valkey, and a number: to open one takes as long as many a test."""
+    with ExitStack() as stack:
+
+        @cache
+        def engine_at(valkey_url: str, _number: int) -> sync.Laurels:
+            urls = {"valkey_url": valkey_url, "postgres_url": endpoints.postgres_url}
+            return stack.enter_context(sync.Laurels(**urls, clock=only_clock))
+
+        yield engine_at
 
 
 @pytest.fixture
-def other_engine(valkey_url: str, endpoints: Endpoints, clock: FixedClock) -> Generator[sync.Laurels]:
+def engine(engines: Callable[[str, int], sync.Laurels], valkey_url: str, clock: FixedClock) -> sync.Laurels:
+    """One for all tests: each has boards of its own."""
+    return engines(valkey_url, 1)
+
+
+@pytest.fixture
+def other_engine(
+    engines: Callable[[str, int], sync.Laurels], valkey_url: str, clock: FixedClock
+) -> sync.Laurels:
     """Another process on the same servers and clock, as far as they can tell."""
-    with sync.Laurels(valkey_url=valkey_url, postgres_url=endpoints.postgres_url, clock=clock) as opened:
-        yield opened
+    return engines(valkey_url, 2)
 
 
 @pytest.fixture
@@ -136,11 +179,27 @@ def new_board(engine: sync.Laurels) -> Callable[..., str]:
     return define
 
 
+@pytest.fixture(scope="session")
+async def async_engines(
+    endpoints: Endpoints, only_clock: FixedClock
+) -> AsyncGenerator[Callable[[str], Awaitable[laurels_engine.Laurels]]]:
+    async with AsyncExitStack() as stack:
+        opened: dict[str, laurels_engine.Laurels] = {}
+
+        async def engine_at(valkey_url: str) -> laurels_engine.Laurels:
+            if valkey_url not in opened:
+                urls = {"valkey_url": valkey_url, "postgres_url": endpoints.postgres_url}
+                opened[valkey_url] = await stack.enter_async_context(
+                    laurels_engine.Laurels(**urls, clock=only_clock)
+                )
+            return opened[valkey_url]
+
+        yield engine_at
+
+
 @pytest.fixture
 async def laurels(
-    valkey_url: str, endpoints: Endpoints, clock: FixedClock
-) -> AsyncGenerator[laurels_engine.Laurels]:
-    async with laurels_engine.Laurels(
-        valkey_url=valkey_url, postgres_url=endpoints.postgres_url, clock=clock
-    ) as opened:
-        yield opened
+    async_engines: Callable[[str], Awaitable[laurels_engine.Laurels]], valkey_url: str, clock: FixedClock
+) -> laurels_engine.Laurels:
+    """One for all tests, as `engine`."""
+    return await async_engines(valkey_url)

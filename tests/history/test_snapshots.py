@@ -294,7 +294,7 @@ class TestASnapshotHolds:
 
 class TestTakingItAgain:
     async def test_gives_the_same_rows_after_a_worker_was_killed_in_the_middle(
-        self, alone: Laurels, clock: FixedClock, empty_postgres_url: str
+        self, alone: Laurels, clock: FixedClock, migrated_postgres_url: str
     ):
         board = await define(
             alone, windows=[{"period": "daily"}], archive={"snapshot": [{"period": "daily"}]}
@@ -308,7 +308,7 @@ class TestTakingItAgain:
                 sys.executable,
                 str(DRIVER),
                 str(settings.valkey_url),
-                empty_postgres_url,
+                migrated_postgres_url,
                 str(clock()),
                 str(chunks),
             )

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 async def laurels(
-    endpoints: Endpoints, empty_postgres_url: str, clock: FixedClock
+    endpoints: Endpoints, migrated_postgres_url: str, clock: FixedClock
 ) -> AsyncGenerator[Laurels]:
     async with Laurels(
-        valkey_url=endpoints.valkey_url, postgres_url=empty_postgres_url, clock=clock
+        valkey_url=endpoints.valkey_url, postgres_url=migrated_postgres_url, clock=clock
     ) as opened:
         yield opened

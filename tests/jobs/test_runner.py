@@ -262,9 +262,9 @@ async def cut_connections(laurels: Laurels) -> None:
 
 
 class TestAWorker:
-    async def test_works_until_it_is_stopped(self, endpoints: Endpoints, empty_postgres_url: str):
+    async def test_works_until_it_is_stopped(self, endpoints: Endpoints, migrated_postgres_url: str):
         async with Laurels(
-            valkey_url=endpoints.valkey_url, postgres_url=empty_postgres_url, clock=system_clock
+            valkey_url=endpoints.valkey_url, postgres_url=migrated_postgres_url, clock=system_clock
         ) as laurels:
             work, stop = Work(system_clock, seconds=1), asyncio.Event()
             working = asyncio.create_task(Runner(laurels, [work.job]).run(stop))
@@ -273,9 +273,9 @@ class TestAWorker:
             await working
             assert len(set(work.previous)) == len(work.previous)  # none was run twice
 
-    async def test_goes_on_when_its_connection_was_cut(self, endpoints: Endpoints, empty_postgres_url: str):
+    async def test_goes_on_when_its_connection_was_cut(self, endpoints: Endpoints, migrated_postgres_url: str):
         async with Laurels(
-            valkey_url=endpoints.valkey_url, postgres_url=empty_postgres_url, clock=system_clock
+            valkey_url=endpoints.valkey_url, postgres_url=migrated_postgres_url, clock=system_clock
         ) as laurels:
             work, stop = Work(system_clock, seconds=1), asyncio.Event()
             working = asyncio.create_task(Runner(laurels, [work.job]).run(stop))
@@ -286,9 +286,9 @@ class TestAWorker:
             stop.set()
             await working
 
-    async def test_in_process_does_all_there_is_to_do(self, endpoints: Endpoints, empty_postgres_url: str):
+    async def test_in_process_does_all_there_is_to_do(self, endpoints: Endpoints, migrated_postgres_url: str):
         async with Laurels(
-            valkey_url=endpoints.valkey_url, postgres_url=empty_postgres_url, jobs=True
+            valkey_url=endpoints.valkey_url, postgres_url=migrated_postgres_url, jobs=True
         ) as laurels:
 
             async def all_succeeded() -> bool:

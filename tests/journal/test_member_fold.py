@@ -25,19 +25,17 @@ if TYPE_CHECKING:
     from laurels.boards.board import Board
     from laurels.embedded import Endpoints
 
-EXAMPLES = 40
-WINDOWS: list[list[dict[str, Any]]] = [
-    [{"period": "daily", "keep": 4}, {"period": "all_time"}],
-    [{"period": "rolling", "days": 2, "keep": 3}, {"period": "daily", "keep": 4}],
-    [
-        {"period": "hourly", "keep": 90},
-        {"period": "daily", "keep": 4, "sum_of": "hourly"},
-    ],
-    [
-        {"period": "daily", "keep": 4},
-        {"period": "rolling", "days": 3, "keep": 2, "sum_of": "daily"},
-        {"period": "all_time", "sum_of": "daily"},
-    ],
+EXAMPLES = 60
+DAYS: list[dict[str, Any]] = [
+    {"period": "daily", "keep": 4},
+    {"period": "rolling", "days": 2, "keep": 3},
+    {"period": "rolling", "days": 3, "keep": 2, "sum_of": "daily"},
+    {"period": "all_time", "sum_of": "daily"},
+]
+HOURS: list[dict[str, Any]] = [
+    {"period": "hourly", "keep": 90},
+    {"period": "daily", "keep": 4, "sum_of": "hourly"},
+    {"period": "all_time"},
 ]
 AGGREGATES = ["best", "last", "first", "sum"]
 SMALL = st.integers(-3, 6)
@@ -52,15 +50,15 @@ _numbers = count(1)
 @st.composite
 def definitions(draw: st.DrawFn) -> dict[str, Any]:
     return {
-        "windows": draw(st.sampled_from(WINDOWS)),
+        "windows": draw(st.sampled_from([DAYS, DAYS, HOURS])),
         "aggregate": draw(st.sampled_from(AGGREGATES)),
         "allow_op": True,
         "order": draw(st.sampled_from(["desc", "asc"])),
         "score": draw(st.sampled_from(["number", "int64"])),
-        "ties": draw(st.sampled_from(["shared", "earliest", "member"])),
+        "ties": draw(st.sampled_from(["shared", "earliest", "earliest", "member"])),
         "timezone": draw(st.sampled_from(["UTC", "America/New_York"])),
         "groups": draw(st.sampled_from([[], [["country"]]])),
-        "limits": draw(st.sampled_from([{}, {"max_change": 4}])),
+        "limits": draw(st.sampled_from([{}, {}, {"max_change": 4}])),
         "lateness": "P2D",
     }
 

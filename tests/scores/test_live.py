@@ -17,15 +17,23 @@ from laurels.errors import InvalidInput, NotFound
 from laurels.moments import DAY
 from laurels.scores import live
 from laurels.scores.view_diff import Change, Snapshot
+from laurels.sync import Laurels
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import AsyncGenerator, Callable, Generator
 
     from laurels.clock import FixedClock
+    from laurels.embedded import Endpoints
     from laurels.scores.live import Update
-    from laurels.sync import Laurels
 
 DEADLINE = 30.0
+
+
+@pytest.fixture
+def engine(valkey_url: str, endpoints: Endpoints, clock: FixedClock) -> Generator[Laurels]:
+    """Each test's own: who follows is counted."""
+    with Laurels(valkey_url=valkey_url, postgres_url=endpoints.postgres_url, clock=clock) as opened:
+        yield opened
 
 
 @asynccontextmanager

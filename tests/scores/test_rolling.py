@@ -219,11 +219,13 @@ class TestCompleting:
     MEMBERS = 2000
 
     @pytest.fixture
-    def crowded(self, engine: Laurels, new_board: NewBoard, clock: FixedClock) -> str:
+    def crowded(
+        self, engine: Laurels, new_board: NewBoard, clock: FixedClock, monkeypatch: pytest.MonkeyPatch
+    ) -> str:
         """A board whose members all submitted yesterday, and whose today nobody has made."""
         board = new_board(windows=SEVEN_DAYS, aggregate="sum", groups=[["c"]])
         # The process that submits would also complete tomorrow ahead of time.
-        _inside(engine)._rolling.prepare = _idle
+        monkeypatch.setattr(_inside(engine)._rolling, "prepare", _idle)
         batch = [Submission(f"m{n}", n, groups={"c": "x"}) for n in range(self.MEMBERS)]
         assert engine.submit_many(board, batch).accepted == self.MEMBERS
         clock.advance(timedelta(days=2))
@@ -247,10 +249,10 @@ class TestCompleting:
 
     @on_node
     def test_two_crowded_days_of_different_members_are_both_carried_whole(
-        self, engine: Laurels, new_board: NewBoard, clock: FixedClock
+        self, engine: Laurels, new_board: NewBoard, clock: FixedClock, monkeypatch: pytest.MonkeyPatch
     ):
         board = new_board(windows=SEVEN_DAYS, aggregate="sum")
-        _inside(engine)._rolling.prepare = _idle
+        monkeypatch.setattr(_inside(engine)._rolling, "prepare", _idle)
         for day in ("first", "second"):
             engine.submit_many(board, [Submission(f"{day}-{n}", n) for n in range(600)])
             clock.advance(timedelta(days=1))
