@@ -37,7 +37,7 @@ DEFINITION: dict[str, Any] = {
 }
 MEMBERS = [
     Submission(f"m{number}", number, id=f"id-{number}", groups={"country": "BR"}, metadata={"n": number})
-    for number in range(50)
+    for number in range(10)
 ]
 _numbers = count(1)
 

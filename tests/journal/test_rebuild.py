@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from topologies import on_node
+from waiting import PAUSE
 
 from laurels.boards.keys import BoardRef
 from laurels.errors import Conflict
@@ -251,6 +252,7 @@ class TestWhileSubmissionsGoOn:
                 member, score = f"m{chosen.randrange(30)}", chosen.randrange(1, 9)
                 await laurels.submit(board, member, score, groups={"country": chosen.choice("ab")})
                 totals[member] = totals.get(member, 0) + score
+                await asyncio.sleep(PAUSE)  # or the journal grows faster than it is replayed
 
         submitters = [asyncio.create_task(submit(seed)) for seed in range(4)]
         try:
