@@ -273,7 +273,9 @@ class TestAWorker:
             await working
             assert len(set(work.previous)) == len(work.previous)  # none was run twice
 
-    async def test_goes_on_when_its_connection_was_cut(self, endpoints: Endpoints, migrated_postgres_url: str):
+    async def test_goes_on_when_its_connection_was_cut(
+        self, endpoints: Endpoints, migrated_postgres_url: str
+    ):
         async with Laurels(
             valkey_url=endpoints.valkey_url, postgres_url=migrated_postgres_url, clock=system_clock
         ) as laurels:
