@@ -4,8 +4,8 @@ from laurels import metrics
 
 
 def test_a_request_is_counted_under_its_route_and_status():
-    metrics.answered_alike("GET", "/counted/{board}", 200).add(0.004)
-    metrics.answered_alike("BREW", "/counted/{board}", 405).add(0.1)
+    metrics.request_series("GET", "/counted/{board}", 200).add(0.004)
+    metrics.request_series("BREW", "/counted/{board}", 405).add(0.1)
     text = metrics.render().decode()
     assert 'laurels_http_requests_total{method="GET",route="/counted/{board}",status="200"} 1.0' in text
     assert 'laurels_http_requests_total{method="other",route="/counted/{board}",status="405"} 1.0' in text
@@ -13,5 +13,5 @@ def test_a_request_is_counted_under_its_route_and_status():
     assert 'laurels_http_request_seconds_count{route="/counted/{board}"} 2.0' in text
 
 
-def test_the_process_is_told_about_too():
+def test_metrics_include_the_process():
     assert b"process_resident_memory_bytes" in metrics.render()

@@ -1,7 +1,7 @@
-"""What `/metrics` tells, in a registry of its own.
+"""The metrics of `/metrics`, in a registry of their own.
 
-Labels are bounded: a route is its template, a method one that HTTP names. Each process counts for itself, so
-with `workers` above one a scrape sees the worker that answers it.
+Labels have few values: a route is its template, a method one of HTTP's own. Each process counts for itself:
+with `workers` above one, a scrape reads the worker that answers it.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ ProcessCollector(registry=REGISTRY)
 PlatformCollector(registry=REGISTRY)
 GCCollector(registry=REGISTRY)
 
-# From a cached read to the longest batch, in seconds.
+# In seconds: from a cached read to the longest batch.
 _BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
 class RequestCount:
-    """How many requests were answered alike, and in what time; in plain numbers, since the library's own
-    series take a lock, three times a request.
+    """The count and the durations of one series of requests. Plain numbers: each update of the library's own
+    series takes a lock, and a request would need three.
     """
 
     __slots__ = ("buckets", "seconds")
@@ -63,31 +63,31 @@ class RequestCount:
 
 class _RequestCollector(Collector):
     def __init__(self) -> None:
-        self._answered: dict[tuple[str, str, int], RequestCount] = {}
+        self._series: dict[tuple[str, str, int], RequestCount] = {}
 
-    def alike(self, method: str, route: str, status: int) -> RequestCount:
-        series = (method if method in _METHODS else "other", route, status)
-        answered = self._answered.get(series)
-        if answered is None:
-            answered = self._answered[series] = RequestCount()
-        return answered
+    def series(self, method: str, route: str, status: int) -> RequestCount:
+        labels = (method if method in _METHODS else "other", route, status)
+        series = self._series.get(labels)
+        if series is None:
+            series = self._series[labels] = RequestCount()
+        return series
 
     def collect(self) -> Iterable[Metric]:
         counts = CounterMetricFamily(
             "laurels_http_requests", "Answered requests.", labels=("method", "route", "status")
         )
         routes: dict[str, list[RequestCount]] = {}
-        for (method, route, status), answered in self._answered.items():
-            counts.add_metric((method, route, str(status)), sum(answered.buckets))
-            routes.setdefault(route, []).append(answered)
+        for (method, route, status), series in self._series.items():
+            counts.add_metric((method, route, str(status)), sum(series.buckets))
+            routes.setdefault(route, []).append(series)
         seconds = HistogramMetricFamily(
             "laurels_http_request_seconds", "Time from request to answer.", labels=("route",)
         )
         names = (*map(str, _BOUNDS), "+Inf")
-        for route, those in routes.items():
-            buckets = map(sum, zip(*(answered.buckets for answered in those), strict=True))
+        for route, of_route in routes.items():
+            buckets = map(sum, zip(*(series.buckets for series in of_route), strict=True))
             below = zip(names, accumulate(buckets), strict=True)
-            seconds.add_metric((route,), list(below), sum(answered.seconds for answered in those))
+            seconds.add_metric((route,), list(below), sum(series.seconds for series in of_route))
         return counts, seconds
 
 
@@ -96,71 +96,67 @@ REGISTRY.register(_REQUESTS)
 
 REFUSALS = Counter(
     "laurels_refusals",
-    "Requests refused by a rate limit, or for a key, token or signature that is not good.",
+    "Requests refused by a rate limit, or for an invalid key, token or signature.",
     ("reason",),
     registry=REGISTRY,
 )
 
 JOURNAL_AGE = Gauge(
-    "laurels_journal_watermark_age_seconds",
-    "How long the oldest submission that is not archived has waited.",
-    registry=REGISTRY,
+    "laurels_journal_watermark_age_seconds", "Age of the oldest unarchived submission.", registry=REGISTRY
 )
-JOURNAL_CALLS = Gauge("laurels_journal_backlog_calls", "Calls that wait to be archived.", registry=REGISTRY)
+JOURNAL_CALLS = Gauge(
+    "laurels_journal_backlog_calls", "Calls in the journals that are not archived yet.", registry=REGISTRY
+)
 JOURNAL_BYTES = Gauge(
-    "laurels_journal_backlog_bytes", "Memory of Valkey that waits to be archived.", registry=REGISTRY
+    "laurels_journal_backlog_bytes", "Valkey's memory that unarchived journals take.", registry=REGISTRY
 )
-JOURNAL_ROWS = Counter("laurels_journal_rows", "Rows that this process archived.", registry=REGISTRY)
+JOURNAL_ROWS = Counter("laurels_journal_rows", "Journal rows that this process archived.", registry=REGISTRY)
 DEAD_LETTERS = Counter(
-    "laurels_journal_dead_letters", "Entries that this process gave up archiving.", registry=REGISTRY
+    "laurels_journal_dead_letters",
+    "Journal entries that this process set aside as dead letters.",
+    registry=REGISTRY,
 )
 
 
 class JobMetrics:
-    """What PostgreSQL knows of the jobs: whoever runs them, every process tells the same."""
+    """The runs of background jobs, read from PostgreSQL: the same in every process."""
 
     def __init__(self) -> None:
-        self.runs = CounterMetricFamily("laurels_job_runs", "Runs by outcome.", labels=("job", "outcome"))
-        self.seconds = SummaryMetricFamily("laurels_job_seconds", "How long runs took.", labels=("job",))
-        self.last_success = GaugeMetricFamily(
-            "laurels_job_last_success_timestamp", "When it last succeeded; Unix time.", labels=("job",)
+        self._runs = CounterMetricFamily(
+            "laurels_job_runs", "Runs of the job, by outcome.", labels=("job", "outcome")
+        )
+        self._seconds = SummaryMetricFamily("laurels_job_seconds", "Duration of the runs.", labels=("job",))
+        self._last_success = GaugeMetricFamily(
+            "laurels_job_last_success_timestamp", "Unix time of the last success.", labels=("job",)
         )
 
     def add(
         self, job: str, *, succeeded: int, failed: int, seconds: float, last_success: float | None
     ) -> None:
-        self.runs.add_metric((job, "succeeded"), succeeded)
-        self.runs.add_metric((job, "failed"), failed)
-        self.seconds.add_metric((job,), succeeded + failed, seconds)
+        self._runs.add_metric((job, "succeeded"), succeeded)
+        self._runs.add_metric((job, "failed"), failed)
+        self._seconds.add_metric((job,), succeeded + failed, seconds)
         if last_success is not None:
-            self.last_success.add_metric((job,), last_success)
+            self._last_success.add_metric((job,), last_success)
 
-
-class _JobCollector(Collector):
-    noted = JobMetrics()
-
-    def collect(self) -> Iterable[Metric]:
-        return self.noted.runs, self.noted.seconds, self.noted.last_success
-
-
-_JOBS = _JobCollector()
-REGISTRY.register(_JOBS)
+    def families(self) -> Iterable[Metric]:
+        return self._runs, self._seconds, self._last_success
 
 
 class StreamMetrics:
-    """What Valkey knows of the streams of activity: whoever applies them, every process tells the same."""
+    """The event streams of campuses, read from Valkey: the same in every process."""
 
     def __init__(self, users_parked: int = 0) -> None:
         self._processed = CounterMetricFamily(
-            "lb_events_processed", "Events of a stream that were applied.", labels=("stream",)
+            "lb_events_processed", "Events applied from the stream.", labels=("stream",)
         )
         self._late = CounterMetricFamily(
             "lb_events_late",
-            "Effects on a user that came when their day had expired, and do not count.",
+            "Effects on a user that came after the user's day had expired, and do not count.",
             labels=("stream",),
         )
         self._lag = GaugeMetricFamily(
-            "lb_backlog_lag_seconds", "Age of the oldest event that waits.", labels=("stream",)
+            "lb_backlog_lag_seconds", "Age of the oldest unapplied event.", labels=("stream",)
         )
         self._parked = GaugeMetricFamily(
             "lb_users_parked", "Users whose events wait until their campus is known.", value=users_parked
@@ -175,33 +171,20 @@ class StreamMetrics:
         return self._processed, self._late, self._lag, self._parked
 
 
-class _StreamCollector(Collector):
-    noted = StreamMetrics()
-
-    def collect(self) -> Iterable[Metric]:
-        return self.noted.families()
-
-
-_STREAMS = _StreamCollector()
-REGISTRY.register(_STREAMS)
-
-
 class CampusMetrics:
-    """What PostgreSQL knows of the campuses' boards and badges: every process tells the same."""
+    """The boards and badges of campuses, read from PostgreSQL: the same in every process."""
 
     def __init__(self) -> None:
         self.snapshots = CounterMetricFamily(
-            "lb_snapshots", "Tables of campuses that were brought up to date.", labels=("period", "scope")
+            "lb_snapshots", "Updates of a campus's tables.", labels=("period", "scope")
         )
-        self.badges = CounterMetricFamily("lb_badges_awarded", "Badges that were awarded.", labels=("kind",))
+        self.badges = CounterMetricFamily("lb_badges_awarded", "Awarded badges.", labels=("kind",))
         self._compute = HistogramMetricFamily(
-            "lb_compute_seconds",
-            "Time from changed counters to tables that are up to date.",
-            labels=("period",),
+            "lb_compute_seconds", "Time from changed counters to updated tables.", labels=("period",)
         )
 
     def add_compute(self, period: str, buckets: list[tuple[str, float]], seconds: float) -> None:
-        """`buckets`: how many runs took no longer than each bound, and longer than the one before."""
+        """`buckets`: for each bound, the number of runs above the previous bound and up to this one."""
         counts = accumulate(count for _, count in buckets)
         below = zip((bound for bound, _ in buckets), counts, strict=True)
         self._compute.add_metric((period,), list(below), seconds)
@@ -210,24 +193,34 @@ class CampusMetrics:
         return self.snapshots, self.badges, self._compute
 
 
-class _CampusCollector(Collector):
-    noted = CampusMetrics()
+class _NotedCollector(Collector):
+    """Shows the figures that were noted last, of each kind."""
+
+    def __init__(self) -> None:
+        self.figures: dict[type, JobMetrics | StreamMetrics | CampusMetrics] = {}
+        for figures in (JobMetrics(), StreamMetrics(), CampusMetrics()):
+            self.figures[type(figures)] = figures
 
     def collect(self) -> Iterable[Metric]:
-        return self.noted.families()
+        return [family for figures in self.figures.values() for family in figures.families()]
 
 
-_CAMPUSES = _CampusCollector()
-REGISTRY.register(_CAMPUSES)
+_NOTED = _NotedCollector()
+REGISTRY.register(_NOTED)
 
 
-def answered_alike(method: str, route: str, status: int) -> RequestCount:
-    """What counts the requests that are answered with this status."""
-    return _REQUESTS.alike(method, route, status)
+def note(figures: JobMetrics | StreamMetrics | CampusMetrics) -> None:
+    """Replaces the figures of this kind."""
+    _NOTED.figures[type(figures)] = figures
+
+
+def request_series(method: str, route: str, status: int) -> RequestCount:
+    """The series that counts requests with these labels."""
+    return _REQUESTS.series(method, route, status)
 
 
 def count_refusal(reason: str) -> None:
-    """By the limit that was reached (key, player, address, failures), or for a secret that is not good."""
+    """`reason`: the limit that was reached (key, player, address, failures), or `secret`: it is not valid."""
     REFUSALS.labels(reason).inc()
 
 
@@ -235,21 +228,6 @@ def note_backlog(calls: int, memory: int, age_seconds: float) -> None:
     JOURNAL_CALLS.set(calls)
     JOURNAL_BYTES.set(memory)
     JOURNAL_AGE.set(age_seconds)
-
-
-def note_jobs(jobs: JobMetrics) -> None:
-    """These take the place of what was noted before."""
-    _JOBS.noted = jobs
-
-
-def note_streams(streams: StreamMetrics) -> None:
-    """As `note_jobs`."""
-    _STREAMS.noted = streams
-
-
-def note_campuses(campuses: CampusMetrics) -> None:
-    """As `note_jobs`."""
-    _CAMPUSES.noted = campuses
 
 
 def render() -> bytes:

@@ -29,7 +29,7 @@ from laurels.http.middleware import (
     made_request_id,
 )
 from laurels.logs import REQUEST
-from laurels.metrics import answered_alike
+from laurels.metrics import request_series
 from laurels.scores.submission import Submission, Submitted
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class Express:
     def __init__(self, operation: Operation, laurels: Laurels, keyring: Keyring, limiter: Limiter) -> None:
         """`operation`: the one that submits a score, and takes whatever is not taken here."""
         self._route = operation.route()
-        self._answered = answered_alike("POST", self._route.path_format, 200)
+        self._answered = request_series("POST", self._route.path_format, 200)
         self._laurels = laurels
         self._keyring = keyring
         self._limiter = limiter

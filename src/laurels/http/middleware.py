@@ -17,7 +17,7 @@ from starlette.requests import ClientDisconnect
 from laurels.http.parameters import path_as_sent
 from laurels.http.problems import answer_to
 from laurels.logs import REQUEST, get_logger
-from laurels.metrics import answered_alike
+from laurels.metrics import request_series
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -113,14 +113,14 @@ def made_request_id() -> str:
 
 def record(scope: Scope, method: str, status: int, seconds: float) -> None:
     route = getattr(scope.get("route"), "path_format", UNMATCHED)
-    answered_alike(method, route, status).add(seconds)
+    request_series(method, route, status).add(seconds)
     if is_logged(route):
         log_answer(scope, route, method, status, seconds)
 
 
 def record_unrouted(error: LaurelsError, client: str, request_id: str) -> None:
     """Of what no request could be made of."""
-    answered_alike("", UNMATCHED, error.status).add(0.0)
+    request_series("", UNMATCHED, error.status).add(0.0)
     log.info(
         "refused",
         kind=error.kind,

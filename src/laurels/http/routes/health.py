@@ -142,7 +142,7 @@ async def _note_jobs(laurels: Laurels) -> None:
                 seconds=state.seconds,
                 last_success=state.last_succeeded.timestamp() if state.last_succeeded else None,
             )
-        metrics.note_jobs(noted)
+        metrics.note(noted)
 
 
 async def _note_streams(laurels: Laurels) -> None:
@@ -153,7 +153,7 @@ async def _note_streams(laurels: Laurels) -> None:
             noted = metrics.StreamMetrics(await accrual.parked())
             for stream, lag in (await accrual.lags()).items():
                 noted.add(stream, processed=lag.applied, late=lag.late, lag_seconds=lag.seconds)
-        metrics.note_streams(noted)
+        metrics.note(noted)
 
 
 async def _note_campuses(laurels: Laurels) -> None:
@@ -170,7 +170,7 @@ async def _note_campuses(laurels: Laurels) -> None:
         for period in sorted({period for period, _ in computed}):
             buckets = [(bound, computed.get((period, bound), 0.0)) for bound in BOUNDS]
             noted.add_compute(period, buckets, computed[period, "sum"])
-        metrics.note_campuses(noted)
+        metrics.note(noted)
 
 
 async def _warnings(laurels: Laurels) -> list[str]:
