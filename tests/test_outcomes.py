@@ -143,7 +143,7 @@ async def test_a_postgres_that_only_reads_is_no_primary(endpoints: Endpoints):
     url = f"{endpoints.postgres_url}&options=-c%20default_transaction_read_only%3Don"
     async with Postgres(url) as postgres:
         await postgres.ping()
-        with pytest.raises(Unavailable, match="it only reads: name the primary"):
+        with pytest.raises(Unavailable, match="it is read-only: name the primary"):
             await postgres.require_writes()
 
 

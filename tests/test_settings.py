@@ -153,9 +153,9 @@ def test_lists_come_with_commas_or_from_the_file(folder: Path, monkeypatch: pyte
 @pytest.mark.parametrize(
     ("name", "value", "why"),
     [
-        ("trusted_proxies", "10.0.0.7,proxy", "'proxy' is no address and no network"),
-        ("cors_origins", "game.example.com", "is no origin"),
-        ("cors_origins", "https://game.example.com/", "is no origin"),
+        ("trusted_proxies", "10.0.0.7,proxy", "'proxy' is not an address or network"),
+        ("cors_origins", "game.example.com", "is not an origin"),
+        ("cors_origins", "https://game.example.com/", "is not an origin"),
         ("rate_limit_key", "often", "must be like 100/minute"),
         ("rate_limit_player", "0/second", "must be like 100/minute"),
         ("rate_limit_failures", "5/fortnight", "must be like 100/minute"),

@@ -21,7 +21,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    """Imports what is asked for when it is: a short command should not wait for all of it."""
+    """Imports a name when it is first used, so that a short command loads little."""
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'laurels' has no attribute {name!r}")

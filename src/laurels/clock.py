@@ -1,4 +1,4 @@
-"""Time as an argument: the present is asked of a `Clock`, which a test or an example can hold still."""
+"""Time as an argument: code asks a `Clock` for the present; tests and examples pass a `FixedClock`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def system_clock() -> Moment:
 
 @dataclass
 class FixedClock:
-    """A clock that stands at `now` until it is set or advanced."""
+    """A clock that shows `now` until it is set or advanced."""
 
     now: Moment = 0
 

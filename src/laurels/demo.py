@@ -1,10 +1,9 @@
-"""Something to look at: `demo/arcade`, some thousand players of a week; and campuses, with what people do on
-them. Invented, and the same each time.
-"""
+"""Invented data, always the same: the board `demo/arcade` with a week of scores, and campuses with events."""
 
 from __future__ import annotations
 
 import random
+from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -35,12 +34,12 @@ DEFINITION: Final[dict[str, Any]] = {
 MEMBERS: Final = 5_000
 SEED: Final = 1972  # the year of Pong
 SPREAD: Final = timedelta(days=7, hours=12)
-"""How far back the plays go: within the board's lateness, and over the end of a week."""
+"""How far back the scores go: within the board's lateness, and across the end of a week."""
 PLAYING_NOW: Final = 60
-"""Members who played within the last minute, so that today's window is never empty."""
+"""Members with a score in the last minute, so that today's window is never empty."""
 CHUNK: Final = 2_000
 
-MANNERS: Final = """
+ADJECTIVES: Final = """
     amber arctic atomic brave bright broken calm chrome cosmic crimson dizzy dusty electric fading
     fearless frozen gentle ghostly golden hidden hollow humble icy jade lazy little loud lucky lunar
     mellow midnight misty neon nimble noble northern pixel quiet rapid rusty salty scarlet secret shiny
@@ -56,15 +55,18 @@ COUNTRIES: Final = {
     "BR": 16, "US": 15, "JP": 10, "DE": 8, "IN": 8, "FR": 6, "GB": 6, "MX": 5, "KR": 5, "PL": 4, "ES": 4,
     "IT": 3, "CA": 3, "AR": 3, "TR": 3, "ID": 3, "NG": 2, "PT": 2, "SE": 2, "AU": 2, "NZ": 1, "CL": 1,
 }  # fmt: skip
-"""Of a hundred and some players, how many are from where."""
+"""The weight of each country among the players."""
 
 
 async def fill(
     laurels: Laurels, *, reset: bool = False, progress: Callable[[int, int], None] = lambda _done, _of: None
 ) -> int:
-    """How many scores were submitted: none when the board has entries already, unless it is reset."""
+    """Fills the demo board unless it has entries already, and returns how many scores were submitted.
+    `reset` drops the board first.
+    """
     if reset:
-        await _drop(laurels)
+        with suppress(NotFound):
+            await laurels.drop(BOARD, allow_drop="all")
     elif await holds_entries(laurels):
         return 0
     await laurels.define(BOARD, DEFINITION)
@@ -82,8 +84,8 @@ async def play_campuses(
     seed: int,
     progress: Callable[[int, int], None] = lambda _done, _of: None,
 ) -> tuple[World, int]:
-    """Everything that people of such campuses do up to now goes into the streams, and on into counters and
-    boards; who they are, and how many events there were.
+    """Simulates campuses up to now, and applies their events to counters and boards. Returns the people and
+    the number of events.
     """
     chance = random.Random(seed)  # noqa: S311  # the same people each time, not secrets
     world = World(plan, chance)
@@ -105,7 +107,7 @@ async def holds_entries(laurels: Laurels) -> bool:
 
 
 def plays(now: Moment, seed: int = SEED) -> Iterator[Submission]:
-    """Every score that the players made in the week up to now; who is good is good most of the time."""
+    """Every score of the week before `now`. A skilled player scores high most of the time."""
     chance = random.Random(seed)  # noqa: S311  # the same players each time, not secrets
     handles = _handles(chance)
     countries, weights = list(COUNTRIES), list(COUNTRIES.values())
@@ -123,28 +125,21 @@ def plays(now: Moment, seed: int = SEED) -> Iterator[Submission]:
 
 
 def _handles(chance: random.Random) -> Iterator[str]:
-    """Names as players choose them, each once."""
+    """Distinct names as players choose them."""
     taken: set[str] = set()
     while True:
-        manner, creature = chance.choice(MANNERS), chance.choice(CREATURES)
+        adjective, creature = chance.choice(ADJECTIVES), chance.choice(CREATURES)
         number = chance.choice(["", "", "", str(chance.randint(2, 9)), str(chance.randint(10, 99))])
         handle = chance.choice(
             [
-                f"{manner}_{creature}{number}",
-                f"{manner}{creature}{number}",
-                f"{manner.title()}{creature.title()}{number}",
-                f"{manner}-{creature}{number}",
+                f"{adjective}_{creature}{number}",
+                f"{adjective}{creature}{number}",
+                f"{adjective.title()}{creature.title()}{number}",
+                f"{adjective}-{creature}{number}",
                 f"{creature}{number or chance.randint(100, 999)}",
-                f"the_{manner}_{creature}{number}",
+                f"the_{adjective}_{creature}{number}",
             ]
         )
         if handle not in taken:
             taken.add(handle)
             yield handle
-
-
-async def _drop(laurels: Laurels) -> None:
-    try:
-        await laurels.drop(BOARD, allow_drop="all")
-    except NotFound:
-        return

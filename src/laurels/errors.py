@@ -1,26 +1,26 @@
 """Every error that Laurels raises on purpose.
 
 LaurelsError
-├── InvalidInput            422   a value that was given is wrong; ``fields`` says which
+├── InvalidInput            422   a value is wrong; ``fields`` says which
 │   ├── StaleCursor         422   the cursor belongs to another board, window or definition
 │   └── KeyReused           422   the Idempotency-Key belongs to another request
-├── Unauthorized            401   no key, or one that does not exist
-│   └── BadSignature        401   the submission is not signed as it must be
-├── Forbidden               403   the key is good, but not for this
-├── NotFound                404   a project, board, window or member that is not there
-│   └── WindowGone          404   the window is past its keep; an archive may have it
-├── Conflict                409   the change contradicts what the board already holds
+├── Unauthorized            401   the key is missing or not valid
+│   └── BadSignature        401   the submission's signature is missing or wrong
+├── Forbidden               403   the key is valid, but does not allow this
+├── NotFound                404   the project, board, window or member does not exist
+│   └── WindowGone          404   the window is past its keep; a snapshot may have it
+├── Conflict                409   the change contradicts what the board holds
 │   ├── DropNotAllowed      409   the change would drop entries or snapshots; ``drops`` says which
-│   ├── InFlight            409   a request with the same Idempotency-Key is under way
-│   └── KeyTaken            409   another program has a key of the window in Valkey
-├── RateLimited             429   too many requests; ``retry_after`` says when to go on
+│   ├── InFlight            409   a request with the same Idempotency-Key is in progress
+│   └── KeyTaken            409   another program uses a Valkey key of the window
+├── RateLimited             429   too many requests; ``retry_after`` says how long to wait
 ├── Unavailable             503   a store does not answer; nothing was changed
 │   └── OutcomeUnknown      503   a store stopped answering mid-call; retry with the same id
-└── StartupError            500   the process cannot start; said in one line, never over HTTP
-    ├── DataFolderLocked    500   another process serves this data folder
-    └── DataFolderUnusable  500   the data folder cannot be used by the servers
+└── StartupError            500   the process cannot start; printed in one line, never sent over HTTP
+    ├── DataFolderLocked    500   another process uses this data folder
+    └── DataFolderUnusable  500   the servers cannot use the data folder
 
-Each class carries the HTTP status and the problem type that `api.problems` renders (RFC 9457).
+Each class has the HTTP status and the problem type that `http.problems` renders (RFC 9457).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from typing import ClassVar, Self
 
 @dataclass(frozen=True)
 class FieldError:
-    """What is wrong with one field: its path in the input (``windows[0].keep``), and why."""
+    """A wrong field: its path in the input (``windows[0].keep``), and what is wrong."""
 
     field: str
     detail: str
@@ -39,14 +39,14 @@ class FieldError:
 
 @dataclass(frozen=True)
 class Drop:
-    """What a change would take away of one window."""
+    """What a change would delete from one window."""
 
     window: str
-    """Its name, as `period=` asks for it; `ratings` for the ratings of players."""
+    """The name that `period=` takes; `ratings` for the ratings of players."""
     entries: int
-    """Members in all slots and groups that would go; a member of two slots counts twice."""
+    """Entries in all its slots and groups; a member in two slots counts twice."""
     snapshots: int
-    """Archived tables that reads of the window would no longer find."""
+    """Snapshots that reads of the window would no longer find."""
 
 
 class LaurelsError(Exception):
@@ -70,7 +70,7 @@ class InvalidInput(LaurelsError):
 
     @classmethod
     def at(cls, field: str, detail: str) -> Self:
-        """One field is wrong: ``InvalidInput.at("score", "must be a finite number")``."""
+        """An error of one field: ``InvalidInput.at("score", "must be a finite number")``."""
         return cls(f"{field}: {detail}", FieldError(field, detail))
 
 
@@ -108,7 +108,7 @@ class NotFound(LaurelsError):
 
 
 class WindowGone(NotFound):
-    """Valkey answers no longer for this window."""
+    """Valkey no longer keeps this window."""
 
 
 class Conflict(LaurelsError):
@@ -128,26 +128,28 @@ class DropNotAllowed(Conflict):
 
 class InFlight(Conflict):
     kind = "in-flight"
-    title = "The same request is under way"
+    title = "The same request is in progress"
 
 
 class KeyTaken(Conflict):
-    """Another program has made a key that a template names. The log has the key; callers learn the board."""
+    """Another program made a key that a key template names. The log names the key; a caller learns only the
+    board.
+    """
 
     kind = "key-taken"
-    title = "Another program has a key of the window"
+    title = "Another program uses a key of the window"
 
     def __init__(self, detail: str, key: str = "", holds: str = "") -> None:
         super().__init__(detail)
         self.key = key
         self.holds = holds
-        """What it is, by its type in Valkey."""
+        """The key's type in Valkey."""
 
     @classmethod
     def by(cls, key: str, holds: str) -> Self:
         return cls(
-            f"another program keeps a {holds} in Valkey under a key of this window; the log names the key: "
-            "move it away, or let the board name its keys otherwise",
+            f"another program keeps a {holds} under a Valkey key of this window; the log names the key: "
+            "move the other program's data, or change the board's key template",
             key,
             holds,
         )
@@ -161,7 +163,7 @@ class RateLimited(LaurelsError):
     def __init__(self, detail: str, retry_after: int = 1) -> None:
         super().__init__(detail)
         self.retry_after = retry_after
-        """Seconds until it is worth to try again."""
+        """Seconds to wait before the next try."""
 
 
 class Unavailable(LaurelsError):
@@ -169,12 +171,12 @@ class Unavailable(LaurelsError):
     kind = "unavailable"
     title = "A store does not answer"
     accepted = 0
-    """How many submissions of a batch counted before it was cut off."""
+    """How many submissions of a batch counted before it was interrupted."""
 
     def __init__(self, detail: str, *, advice: str = "") -> None:
         super().__init__(detail)
         self.advice = advice
-        """Which store refuses, why, and what an operator can do; anybody may read it."""
+        """Which store refuses, why, and what an operator can do. It holds no secret."""
 
 
 class OutcomeUnknown(Unavailable):
@@ -184,11 +186,11 @@ class OutcomeUnknown(Unavailable):
     def __init__(self, detail: str, retry_with: str | None = None, *, advice: str = "") -> None:
         super().__init__(detail, advice=advice)
         self.retry_with = retry_with
-        """The id under which the submission can safely be sent again."""
+        """The id for a safe retry of the submission."""
 
     @classmethod
     def after(cls, error: Unavailable, detail: str = "", retry_with: str | None = None) -> Self:
-        """Something else was done already when this error came."""
+        """For an error that came after part of the work was done."""
         return cls(detail or error.detail, retry_with, advice=error.advice)
 
 

@@ -1,10 +1,10 @@
-"""One pipeline for every log line: ours, and those of uvicorn, Alembic and SQLAlchemy.
+"""One pipeline for all log lines: those of Laurels, uvicorn, Alembic and SQLAlchemy.
 
-As a library Laurels prints nothing: its lines go to the standard library's loggers below `laurels`, which an
-application may configure. The commands and the service configure them here: lines go to stderr, coloured in a
-terminal, JSON elsewhere, at UTC. Each line of a request has its id, and whatever else is bound with
-`structlog.contextvars`. Secrets are masked in the finished line, so no message, value or traceback can carry
-one out.
+As a library Laurels prints nothing: it logs to the standard library's loggers below `laurels`, which an
+application may configure. Commands and the service configure them here: lines go to stderr, coloured in a
+terminal and JSON elsewhere, with UTC times. Each line of a request has its id, and what else
+`structlog.contextvars` binds. Masking comes last, on the finished line, so that no message, value or
+traceback reveals a secret.
 """
 
 from __future__ import annotations
@@ -26,30 +26,29 @@ if TYPE_CHECKING:
     from laurels.settings import Settings
 
 REQUEST: ContextVar[str | None] = ContextVar("request", default=None)
-"""The id of the request that is being answered."""
+"""The id of the current request."""
 
 SECRET_NAMES = frozenset(
     {"api_key", "authorization", "bootstrap_key", "cookie", "password", "secret", "token"}
 )
 
-# Set up by their owners with handlers of their own; here they only pass records on.
+# These libraries install handlers of their own; here their records go to the root logger instead.
 _FOREIGN_LOGGERS = ("uvicorn", "uvicorn.error", "uvicorn.access", "alembic", "sqlalchemy", "py.warnings")
 
-# A shorter bootstrap key would also be found inside innocent words.
+# A shorter bootstrap key would also match inside ordinary words.
 _SHORTEST_KNOWN_SECRET = 8
 
-
-# A library is silent unless the application asks: without this, warnings would go to stderr.
+# Without this, Python would print a library's warnings to stderr.
 logging.getLogger("laurels").addHandler(logging.NullHandler())
 
 
 def get_logger(name: str) -> Any:  # noqa: ANN401  # structlog's own type
-    """A logger whose lines go to the standard library's logger of that name, which is below `laurels`."""
+    """A structlog logger over the standard library's logger of that name, which must be below `laurels`."""
     return structlog.wrap_logger(logging.getLogger(name))
 
 
 def configure_logs(settings: Settings) -> None:
-    """Sets up logging for the process; the last call holds."""
+    """Sets up logging for the process; the last call wins."""
     shared: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         add_request,
@@ -88,7 +87,7 @@ def configure_logs(settings: Settings) -> None:
         logger = logging.getLogger(name)
         logger.handlers.clear()
         logger.propagate = True
-    # It tells of every look at the schema, also where nothing is to be done.
+    # Alembic logs every check of the schema at info, even when there is nothing to do.
     logging.getLogger("alembic").setLevel(max(logging.WARNING, root.level))
 
 
@@ -98,7 +97,7 @@ def _renderers(settings: Settings) -> list[Processor]:
         return [
             structlog.dev.ConsoleRenderer(
                 colors=in_terminal and "NO_COLOR" not in os.environ,
-                # Not the Rich one: it shows local variables, and those hold keys and passwords.
+                # Rich's formatter would show local variables, which hold keys and passwords.
                 exception_formatter=structlog.dev.plain_traceback,
             )
         ]
@@ -118,7 +117,7 @@ def _hide_named_secrets(_logger: WrappedLogger, _method: str, event: EventDict) 
 
 
 class _Masking:
-    """The last step: the finished line, without secrets."""
+    """The last processor: masks secrets in the finished line."""
 
     def __init__(self, settings: Settings) -> None:
         key = settings.bootstrap_key.get_secret_value() if settings.bootstrap_key else ""

@@ -1,4 +1,4 @@
-"""What may be shown of a text that might hold a secret."""
+"""Masks secrets in text."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 MASK = "***"
 
-# A password may itself hold '@', '/' or quotes, so it runs to the last '@' before a space.
+# A password may contain '@', '/' or quotes, so it extends to the last '@' before a space.
 _URL_PASSWORD = re.compile(r"(://[^\s:/?#@]*):\S*@")
 _QUERY_SECRET = re.compile(
     r"([?&](?:password|sslpassword|token|access_token|api_key|key)=)[^&\s\"']+", re.IGNORECASE
@@ -17,7 +17,7 @@ _BEARER = re.compile(r"\b(Bearer\s+)[\w.~+/=-]+", re.IGNORECASE)
 
 
 def masked(text: str) -> str:
-    """The text without passwords of URLs, API keys and tokens."""
+    """The text without the passwords in URLs, API keys and tokens."""
     text = _URL_PASSWORD.sub(rf"\1:{MASK}@", text)
     text = _QUERY_SECRET.sub(rf"\1{MASK}", text)
     text = _API_KEY.sub(rf"\1{MASK}", text)

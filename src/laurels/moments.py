@@ -1,4 +1,4 @@
-"""Moments: points in time, counted in microseconds, so that every bound is exact. Pure."""
+"""Moments: points in time in whole microseconds, so that every bound is exact. Pure."""
 
 from __future__ import annotations
 
@@ -25,19 +25,17 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 EPOCH_ORDINAL = EPOCH.toordinal()
 
 EARLIEST = (date.min.toordinal() - EPOCH_ORDINAL) * DAY
-LATEST = (date.max.toordinal() + 1 - EPOCH_ORDINAL) * DAY  # the first moment that a datetime cannot hold
+LATEST = (date.max.toordinal() + 1 - EPOCH_ORDINAL) * DAY  # the first moment after the range of datetime
 OUTSIDE = "lies outside the years 1 to 9999"
 
 
 def moment_of(when: datetime) -> Moment:
-    """The moment of an aware datetime."""
     if when.utcoffset() is None:
         raise InvalidInput.at("at", "has no UTC offset; write it like 2025-10-24T12:00:00Z")
     return (when - EPOCH) // MICROSECOND
 
 
 def datetime_of(moment: Moment) -> datetime:
-    """In UTC."""
     if not EARLIEST <= moment < LATEST:
         raise InvalidInput.at("at", OUTSIDE)
     return EPOCH + timedelta(microseconds=moment)

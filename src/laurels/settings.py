@@ -1,7 +1,7 @@
-"""Every setting of a deployment, from three places: arguments, then `LAURELS_*`, then `laurels.toml`.
+"""The settings of a deployment: from arguments, then `LAURELS_*` variables, then `laurels.toml`.
 
-A setting that is unknown or wrong stops the start with one line that says where it stands and how to
-mend it. No secret appears in a representation or in an error.
+An unknown or wrong setting stops the start with one line that says where it is set and how to correct it.
+Representations and errors contain no secrets.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ POSTGRES_SCHEMES = ("postgres", "postgresql", "postgresql+psycopg")
 
 _SECRET = frozenset({"valkey_url", "postgres_url", "bootstrap_key"})
 
-# Kubernetes gives every pod variables named after each Service: one that is called `laurels` or
-# `laurels-valkey` makes LAURELS_SERVICE_HOST, LAURELS_PORT=tcp://10.0.0.7:8000 and more. They are not ours.
+# Kubernetes gives every pod variables named after each Service. A Service called `laurels` or
+# `laurels-valkey` makes LAURELS_SERVICE_HOST, LAURELS_PORT=tcp://10.0.0.7:8000 and more; we ignore these.
 _SERVICE_LINK = re.compile(
     r"_SERVICE_HOST$|_SERVICE_PORT(_\w+)?$|_PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?$"
 )
@@ -62,14 +62,14 @@ def _lower(value: object) -> object:
 
 
 def _listed(value: object) -> object:
-    """A list, as TOML has it, or its parts between commas, as a variable can have them."""
+    """Splits the text of a variable at its commas; a list from TOML stays as it is."""
     if not isinstance(value, str):
         return value
     return tuple(part.strip() for part in value.split(",") if part.strip())
 
 
 def _rate(value: object) -> object:
-    """`100/minute`, or several between semicolons; `none` is no limit."""
+    """`100/minute`, or several limits between semicolons; `none` is no limit."""
     if not isinstance(value, str) or value.strip().lower() == "none":
         return None if isinstance(value, str) else value
     from limits import parse_many  # noqa: PLC0415  # slow to load, and most deployments set none
@@ -86,13 +86,13 @@ def _network(value: str) -> str:
     try:
         ip_network(value, strict=False)
     except ValueError:
-        raise ValueError(f"{value!r} is no address and no network: write 10.0.0.7 or 10.0.0.0/8") from None
+        raise ValueError(f"{value!r} is not an address or network: write 10.0.0.7 or 10.0.0.0/8") from None
     return value
 
 
 def _origin(value: str) -> str:
     if value != "*" and not re.fullmatch(r"[a-z][a-z0-9+.-]*://[^/?#\s]+", value):
-        raise ValueError(f"{value!r} is no origin: write https://game.example.com, without a path, or *")
+        raise ValueError(f"{value!r} is not an origin: write https://game.example.com, without a path, or *")
     return value
 
 
@@ -112,17 +112,17 @@ class Settings(BaseSettings):
         description="The folder of the embedded servers. By default the user's data folder for Laurels.",
     )
     host: str = Field(
-        default="127.0.0.1", min_length=1, description="The address to listen on; `0.0.0.0` is every one."
+        default="127.0.0.1", min_length=1, description="The address to listen on; `0.0.0.0` is all of them."
     )
     port: WholeNumber = Field(
-        default=8000, ge=0, le=65_535, description="The port to listen on; 0 takes a free one."
+        default=8000, ge=0, le=65_535, description="The port to listen on; 0 picks a free one."
     )
     workers: WholeNumber = Field(default=1, ge=1, le=1024, description="How many processes answer HTTP.")
     max_connections: WholeNumber = Field(
         default=10_000,
         ge=1,
-        description="How many connections each process may have; one more gets 503. Fewer where the limit of "
-        "open files is lower.",
+        description="How many connections each process accepts; further ones get 503. A lower limit of open "
+        "files lowers it.",
     )
     keep_alive: WholeNumber = Field(
         default=5,
@@ -133,68 +133,68 @@ class Settings(BaseSettings):
     )
     valkey_url: str | None = Field(
         default=None,
-        description="Where Valkey 8+ or Redis 7.0+ answers: `redis://`, `rediss://`, `unix://`, "
+        description="The URL of Valkey 8+ or Redis 7.0+: `redis://`, `rediss://`, `unix://`, "
         "`redis+cluster://` or `rediss+cluster://`. By default Laurels starts its own.",
     )
     postgres_url: str | None = Field(
         default=None,
-        description="Where PostgreSQL 16+ answers: `postgresql://user:password@host:5432/database`. "
+        description="The URL of PostgreSQL 16+: `postgresql://user:password@host:5432/database`. "
         "By default Laurels starts its own.",
     )
     durability: Literal["fast", "fsync", "replicated"] = Field(
         default="fast",
-        description="What an answer to a submission waits for, unless the request says otherwise: `fast`, "
-        "nothing; `fsync`, the disk; `replicated`, the disk and `replicas`.",
+        description="What the answer to a submission waits for, unless the request chooses: `fast` waits for "
+        "nothing, `fsync` for the disk, `replicated` for the disk and `replicas`.",
     )
     replicas: WholeNumber = Field(
-        default=1, ge=1, le=100, description="How many replicas must have what is written `replicated`."
+        default=1, ge=1, le=100, description="How many replicas must confirm a write with `replicated`."
     )
     journal_alarm_bytes: WholeNumber = Field(
         default=256 * 1024**2,
         ge=0,
-        description="How much of Valkey's memory may wait to be archived before `/readyz` and "
+        description="How many bytes of Valkey's memory unarchived journals may take before `/readyz` and "
         "`laurels doctor` warn.",
     )
     bootstrap_key: SecretStr | None = Field(
         default=None,
-        description="An admin key for every project, accepted from the first start: for automation. "
+        description="An admin key for every project, valid from the first start: for automation. "
         "Choose it long and random.",
     )
     token_audience: str = Field(
-        default="laurels", min_length=1, description="The `aud` that a player's token must name."
+        default="laurels", min_length=1, description="The `aud` that a player's token must have."
     )
     rate_limit_key: Rate = Field(
         default=None,
-        description="How often each key may ask: `100/minute`, or several as `10/second;1000/hour`. "
-        "By default, and by `none`, as often as it likes.",
+        description="How many requests each key may send: `100/minute`, or several limits as "
+        "`10/second;1000/hour`. `none`, the default, is no limit.",
     )
     rate_limit_player: Rate = Field(
-        default="20/second", description="How often each player may ask; `none` is no limit."
+        default="20/second", description="How many requests each player may send; `none` is no limit."
     )
     rate_limit_address: Rate = Field(
-        default=None, description="How often each address may ask, whoever asks from it. By default no limit."
+        default=None, description="How many requests each address may send in all. By default no limit."
     )
     rate_limit_failures: Rate = Field(
         default="20/minute",
-        description="How often an address may come with a key, a token or a signature that is not good; "
+        description="How many requests with an invalid key, token or signature each address may send; "
         "`none` is no limit.",
     )
     trusted_proxies: Networks = Field(
         default=(),
-        description="Addresses and networks of the proxies in front, whose `X-Forwarded-For` tells the "
-        "client's address: a list, in a variable with commas.",
+        description="Addresses and networks of trusted proxies, whose `X-Forwarded-For` has the client's "
+        "address: a list, separated by commas in a variable.",
     )
     cors_origins: Origins = Field(
         default=(),
-        description="Origins whose pages may use the API from a browser: a list, in a variable with commas; "
-        "`*` is every one.",
+        description="Origins whose pages may call the API from a browser: a list, separated by commas in a "
+        "variable; `*` allows all.",
     )
     metrics_public: bool = Field(
         default=False,
-        description="Whether `/metrics` is open to everybody; by default only this machine needs no key.",
+        description="Whether anyone may read `/metrics` without a key; by default only this machine may.",
     )
     log_level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)] = Field(
-        default="info", description="The least level that is logged: `debug`, `info`, `warning` or `error`."
+        default="info", description="The lowest level to log: `debug`, `info`, `warning` or `error`."
     )
     log_format: Literal["auto", "console", "json"] = Field(
         default="auto",
@@ -249,7 +249,7 @@ class _Environment(EnvSettingsSource):
 
 
 def load_settings(**overrides: object) -> Settings:
-    """The settings that hold now; an override that is None was not given. `StartupError`: in one line."""
+    """The current settings. An override of None counts as not given. Raises `StartupError` with one line."""
     _refuse_unknown_variables(os.environ)
     given: dict[str, Any] = {name: value for name, value in overrides.items() if value is not None}
     try:
@@ -279,14 +279,14 @@ def _config_source(settings_cls: type[BaseSettings]) -> TomlConfigSettingsSource
 
 
 def _check_url(url: str, schemes: tuple[str, ...]) -> str:
-    """The URL's scheme, if it is one of these. Messages leave out the rest: it may hold a password."""
+    """The URL's scheme, if it is one of these. Errors leave out the rest, which may hold a password."""
     scheme, separator, rest = url.partition("://")
     if not separator or scheme not in schemes:
         raise ValueError(
             f"must begin with {', '.join(f'{known}://' for known in schemes[:-1])} or {schemes[-1]}://"
         )
     try:
-        urlsplit(url).port  # noqa: B018  # reading it checks it
+        urlsplit(url).port  # noqa: B018  # reading the port validates it
     except ValueError:
         rest = ""
     if not rest or any(character.isspace() for character in rest):
@@ -310,7 +310,7 @@ def _refuse_unknown_variables(environment: Mapping[str, str]) -> None:
 
 
 def _did_you_mean(name: str, known: Iterable[str]) -> str:
-    # Without the prefix: with it, any two variables are alike.
+    # Without the prefix, which makes any two variables similar.
     names = {one.removeprefix(PREFIX): one for one in sorted(known)}
     like = near(name.removeprefix(PREFIX), names)
     return f"; did you mean {names[like]}?" if like else f"; known: {', '.join(sorted(known))}"
@@ -328,4 +328,4 @@ def _explain(problem: ErrorDetails, given: Mapping[str, Any]) -> str:
     if problem["type"] == "extra_forbidden":
         return f"{where} is not a setting of Laurels{_did_you_mean(name, Settings.model_fields)}"
     found = "" if name in _SECRET else f" is {problem['input']!r} but"
-    return f"{where}{found} {of_pydantic(problem, tells_input=False)}"
+    return f"{where}{found} {of_pydantic(problem, shows_input=False)}"

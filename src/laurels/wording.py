@@ -1,4 +1,4 @@
-"""How wrong input is told: one wording, whichever library found what is wrong. Pure."""
+"""Error messages about wrong input: the same words whether msgspec, Pydantic or Laurels found it. Pure."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
     import msgspec
 
-# A longer name is like none that is known.
+# A longer name is not compared with the known names; a longer value is cut off.
 LONGEST_NAME: Final = 64
 REQUIRED: Final = "is required"
 
 
 def near(name: object, known: Iterable[object]) -> str | None:
-    """The known name that is most like this one, if any is."""
+    """The known name that is most similar to this one, if any."""
     if not isinstance(name, str) or len(name) > LONGEST_NAME:
         return None
     names = {str(each).casefold(): str(each) for each in known}
@@ -32,24 +32,24 @@ def near(name: object, known: Iterable[object]) -> str | None:
 
 
 def suggestion(name: object, known: Sequence[object], otherwise: str = "it has:") -> str:
-    """What to write instead: «did you mean windows?», or the names that there are."""
+    """What to write instead: «did you mean windows?», or the list of known names."""
     if like := near(name, known):
         return f"did you mean {like}?"
     return f"{otherwise} {', '.join(map(str, known))}" if known else "it has none"
 
 
 def no_such(name: str, known: Sequence[object], what: str = "field") -> str:
-    """Of a name that is not known: «there is no such field; did you mean windows?»."""
+    """For an unknown name: «there is no such field; did you mean windows?»."""
     return f"there is no such {what}; {suggestion(name, known)}"
 
 
-def one_of(choices: Sequence[object], value: object, *, tells_value: bool = True) -> str:
-    """Of a value that is none of the choices: «must be desc or asc, not 'dsc'; did you mean desc?»."""
+def one_of(choices: Sequence[object], value: object, *, shows_value: bool = True) -> str:
+    """For a value outside the choices: «must be desc or asc, not 'dsc'; did you mean desc?»."""
     names = [str(each) for each in choices]
-    told = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
+    listed = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
     like = near(value, choices)
-    given = f", not {_shown(value)}" if tells_value else ""
-    return f"must be {told}{given}{f'; did you mean {like}?' if like else ''}"
+    given = f", not {_shown(value)}" if shows_value else ""
+    return f"must be {listed}{given}{f'; did you mean {like}?' if like else ''}"
 
 
 def _shown(value: object) -> str:
@@ -83,7 +83,7 @@ _FORMS: Final[list[tuple[str, Callable[[re.Match[str]], str]]]] = [
 
 
 def of_msgspec(error: msgspec.ValidationError, kind: object) -> FieldError:
-    """The field and what is wrong with it; `kind` is the type that was decoded."""
+    """The field, and what is wrong with it. `kind` is the type that msgspec decoded."""
     message, _, place = str(error).partition(" - at `$")
     steps = re.findall(r"\.([^.\[\]]+)|\[([^\]]*)\]", place.rstrip("`"))
     path = re.sub(r"\[\.\.\.\]$", "", place.rstrip("`")).removeprefix(".")
@@ -94,9 +94,9 @@ def of_msgspec(error: msgspec.ValidationError, kind: object) -> FieldError:
         return FieldError(f"{path}.{found[2]}".removeprefix("."), why)
     if found := re.fullmatch(r"Invalid enum value (.*)", message, re.DOTALL):
         return FieldError(path or "body", one_of(_choices(_type_at(kind, steps)), found[1].strip("'")))
-    for form, tell in _FORMS:
+    for form, reworded in _FORMS:
         if found := re.fullmatch(form, message, re.DOTALL):
-            return FieldError(path or "body", tell(found))
+            return FieldError(path or "body", reworded(found))
     return FieldError(path or "body", _plain(message))
 
 
@@ -115,7 +115,7 @@ def _info(kind: Any) -> inspect.Type:  # noqa: ANN401  # whatever msgspec decode
 
 
 def _type_at(kind: object, steps: Iterable[tuple[str, str]]) -> list[inspect.Type]:
-    """The types that a value at this place may have."""
+    """The types that a value at this path may have."""
     types = _unwrapped(_info(kind))
     for name, _ in steps:
         below: list[inspect.Type] = []
@@ -161,7 +161,7 @@ _MUST_BE: Final = {
     "model_attributes": "an object",
     "time_delta": "an ISO duration such as P1D",
 }
-# A boolean is a whole number to Python, so it comes first.
+# bool comes before int, since bool is a subclass of int.
 _PYTHON_KINDS: Final[dict[type, str]] = {
     bool: "bool",
     int: "int",
@@ -191,30 +191,32 @@ def of_pydantic(
     known: Sequence[str] = (),
     patterns: Mapping[str, str] | None = None,
     *,
-    tells_input: bool = True,
+    shows_input: bool = True,
 ) -> str:
-    """What is wrong with a field, of one of `ValidationError.errors()`; `known`: the fields beside it,
-    `patterns`: what regular expressions mean; `tells_input`: whether what was given is said again.
+    """What is wrong with a field, from one of `ValidationError.errors()`.
+
+    `known`: the names of the fields beside it. `patterns`: what regular expressions mean. `shows_input`:
+    whether the message may repeat the input.
     """
     kind: str = found["type"]
     about = cast("Mapping[str, Any]", found.get("ctx") or {})
-    told = _plain(found["msg"])
+    message = _plain(found["msg"])
     if kind == "extra_forbidden":
-        told = no_such(str(found["loc"][-1]), known)
+        message = no_such(str(found["loc"][-1]), known)
     elif kind in {"missing", "union_tag_not_found"}:
-        told = REQUIRED
+        message = REQUIRED
     elif kind in {"literal_error", "union_tag_invalid"}:
         choices = re.findall(r"'([^']*)'", about.get("expected") or about["expected_tags"])
-        told = one_of(choices, about.get("tag", found.get("input")), tells_value=tells_input)
+        message = one_of(choices, about.get("tag", found.get("input")), shows_value=shows_input)
     elif kind in _LIMITS:
-        told = _LIMITS[kind].format_map({name: _number(value) for name, value in about.items()})
+        message = _LIMITS[kind].format_map({name: _number(value) for name, value in about.items()})
     elif kind == "string_pattern_mismatch":
         wanted = (patterns or {}).get(about["pattern"], f"like {about['pattern']}")
-        told = f"{_shown(found.get('input'))} is not {wanted}" if tells_input else f"must be {wanted}"
+        message = f"{_shown(found.get('input'))} is not {wanted}" if shows_input else f"must be {wanted}"
     elif shape := re.fullmatch(r"(.+)_(?:type|parsing|parsing_size)", kind):
         wanted = _MUST_BE.get(shape[1], shape[1].replace("_", " "))
-        told = f"must be {wanted}{_instead(found) if tells_input else ''}"
-    return told
+        message = f"must be {wanted}{_instead(found) if shows_input else ''}"
+    return message
 
 
 def _number(value: object) -> object:
@@ -222,7 +224,7 @@ def _number(value: object) -> object:
 
 
 def _instead(found: Mapping[str, Any]) -> str:
-    """What there was: its kind, or where text was read as something else, the text."""
+    """What the input was: its kind, or the text itself if it could not be parsed."""
     given = found.get("input")
     is_read = isinstance(given, str) and not found["type"].endswith("_type")
     return f", not {_shown(given) if is_read else _kind_of(given)}"
@@ -236,6 +238,6 @@ def _kind_of(value: object) -> str:
 
 
 def _plain(message: str) -> str:
-    """A message that nobody foresaw, as near to our words as it can be had."""
+    """An unforeseen message, reworded as far as possible."""
     message = message.removeprefix("Value error, ")
     return re.sub(r"^(?:Input|Value|String|Expected value) should (?:be )?(?:a valid )?", "must be ", message)

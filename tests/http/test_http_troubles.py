@@ -67,7 +67,7 @@ def no_disk(server: Server) -> Generator[None]:
 TROUBLES: dict[Trouble, str] = {
     too_few_replicas: "too few replicas are in sync: start them, or lower min-replicas-to-write",
     a_replica: "this node became a replica: wait for the failover to end",
-    denied_calls: "its ACL denies a command or key that Laurels needs: allow it to the user",
+    denied_calls: "its ACL denies a command or key that Laurels needs: grant it to the user",
     no_disk: "it cannot write to its disk: free some space there, and look at its log",
 }
 
