@@ -39,7 +39,7 @@ def place() -> Iterator[Path]:
 
 @pytest.fixture
 async def stores(endpoints: Endpoints, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[Valkey]:
-    """The tests' own stores, up to date, by their URLs."""
+    """The tests' own stores by their URLs, with a drained journal."""
     monkeypatch.setenv("LAURELS_VALKEY_URL", endpoints.valkey_url)
     monkeypatch.setenv("LAURELS_POSTGRES_URL", endpoints.postgres_url)
     async with Laurels() as laurels:
@@ -51,7 +51,7 @@ def by_name(findings: list[Finding]) -> dict[str, Finding]:
     return {finding.name: finding for finding in findings}
 
 
-async def test_stores_that_are_well(stores: Valkey):
+async def test_healthy_stores_have_no_complaints(stores: Valkey):
     findings = await doctor.examine()
     assert [finding for finding in findings if finding.status != "ok"] == []
     assert {"Python", "Valkey", "append-only file", "memory", "functions", "PostgreSQL", "schema"} <= set(
@@ -60,26 +60,26 @@ async def test_stores_that_are_well(stores: Valkey):
 
 
 @pytest.mark.parametrize(
-    ("setting", "broken", "well", "found"),
+    ("setting", "broken", "good", "found"),
     [
         ("maxmemory-policy", "allkeys-lru", "noeviction", ("memory", "wrong")),
         ("appendfsync", "no", "everysec", ("append-only file", "warning")),
         ("appendonly", "no", "yes", ("append-only file", "wrong")),
     ],
 )
-async def test_what_is_broken_is_found(
-    stores: Valkey, setting: str, broken: str, well: str, found: tuple[str, Status]
+async def test_broken_setting_of_valkey_is_found(
+    stores: Valkey, setting: str, broken: str, good: str, found: tuple[str, Status]
 ):
     await stores.command("CONFIG", "SET", setting, broken)
     try:
         finding = by_name(await doctor.examine())[found[0]]
     finally:
-        await stores.command("CONFIG", "SET", setting, well)
+        await stores.command("CONFIG", "SET", setting, good)
     assert finding.status == found[1]
     assert setting in finding.fix
 
 
-async def test_functions_of_another_version_are_found_and_left_alone(stores: Valkey):
+async def test_functions_of_another_version_are_reported_and_not_replaced(stores: Valkey):
     other = "#!lua name=laurels\nredis.register_function('laurels_other', function() return 1 end)"
     await stores.command("FUNCTION", "LOAD", "REPLACE", other)
     try:
@@ -89,13 +89,13 @@ async def test_functions_of_another_version_are_found_and_left_alone(stores: Val
         await stores.load_functions()
 
 
-async def test_a_folder_that_is_not_there_is_not_made(place: Path):
+async def test_missing_data_folder_is_not_created(place: Path):
     findings = by_name(await doctor.examine(place / "data"))
     assert findings["stores"].found == "not made yet"
     assert not (place / "data").exists()
 
 
-async def test_a_folder_in_use_names_its_holder(place: Path):
+async def test_data_folder_in_use_names_its_process(place: Path):
     with embedded.start(place / "data"):
         findings = by_name(await doctor.examine(place / "data"))
         assert findings["in use"].found == f"by process {os.getpid()}"
@@ -103,12 +103,12 @@ async def test_a_folder_in_use_names_its_holder(place: Path):
         assert (findings["schema"].status, findings["functions"].status) == ("warning", "warning")
 
 
-async def test_a_setting_that_is_wrong_is_found(monkeypatch: pytest.MonkeyPatch):
+async def test_wrong_setting_is_found(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("LAURELS_PORT", "many")
     assert by_name(await doctor.examine())["settings"].status == "wrong"
 
 
-async def test_a_folder_that_is_a_file_is_found(place: Path):
+async def test_data_folder_that_is_a_file_is_found(place: Path):
     (place / "data").write_text("")
     finding = by_name(await doctor.examine(place / "data"))["data folder"]
     assert finding.status == "wrong"
@@ -141,18 +141,18 @@ INSPECTION = Inspection(
         ({"free_bytes": 1024**2}, "disk", "wrong"),
     ],
 )
-def test_the_folder_is_judged(change: dict[str, int], name: str, status: Status):
+def test_data_folder_is_judged(change: dict[str, int], name: str, status: Status):
     finding = by_name(checks.judge_folder(replace(INSPECTION, **change), is_ours=False))[name]
     assert finding.status == status
     assert bool(finding.fix) == (status != "ok")
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="its allocator needs no other")
-def test_the_allocator_is_told_and_a_better_one_named():
-    for allocator, is_told in ((None, True), ("libjemalloc.so.2", False)):
+def test_allocator_is_shown_and_a_better_one_suggested():
+    for allocator, is_suggested in ((None, True), ("libjemalloc.so.2", False)):
         inspection = replace(INSPECTION, valkey_allocator=allocator)
         finding = by_name(checks.judge_folder(inspection, is_ours=False))["allocator"]
-        assert (finding.status, "libjemalloc2" in finding.fix) == ("ok", is_told)
+        assert (finding.status, "libjemalloc2" in finding.fix) == ("ok", is_suggested)
 
 
 @pytest.mark.parametrize(
@@ -168,11 +168,11 @@ def test_the_allocator_is_told_and_a_better_one_named():
         ({"redis_version": "6.2.0"}, "wrong"),
     ],
 )
-def test_versions_of_valkey_are_judged(server: dict[str, str], status: Status):
+def test_valkey_versions_are_judged(server: dict[str, str], status: Status):
     assert checks.judge_valkey_version(server).status == status
 
 
-def test_other_versions_are_judged():
+def test_python_and_postgresql_versions_are_judged():
     assert checks.judge_python((3, 10, 1)).status == "wrong"
     assert checks.judge_postgres_version(150004).status == "wrong"
     assert checks.judge_postgres_version(160001) == doctor.Finding("PostgreSQL", "ok", "16.1")
@@ -181,18 +181,18 @@ def test_other_versions_are_judged():
 @pytest.mark.parametrize(
     ("seconds", "status"), [(0.0, "ok"), (-0.9, "ok"), (5.0, "warning"), (-90.0, "wrong")]
 )
-def test_clocks_are_judged(seconds: float, status: Status):
+def test_clock_skew_is_judged(seconds: float, status: Status):
     assert checks.judge_skew("Valkey's clock", seconds).status == status
 
 
 @pytest.mark.parametrize(
     ("current", "status"), [(None, "warning"), ("0001", "warning"), ("0002", "ok"), ("0003", "wrong")]
 )
-def test_the_schema_is_judged(current: str | None, status: Status):
+def test_schema_is_judged(current: str | None, status: Status):
     assert checks.judge_schema(current, "0002").status == status
 
 
-def test_memory_that_is_nearly_full_is_found():
+def test_nearly_full_memory_is_found():
     memory = {"maxmemory": "1000", "used_memory": "900", "maxmemory_policy": "noeviction"}
     assert checks.judge_memory(memory).status == "warning"
 
@@ -207,15 +207,18 @@ def test_memory_that_is_nearly_full_is_found():
         ("replicated", "a primary has no replica", "always", "wrong"),
     ],
 )
-def test_durability_is_judged_by_what_the_servers_can_do(
+def test_durability_is_judged_by_the_servers_abilities(
     durability: Durability, lack: str | None, fsync: str | None, status: Status
 ):
     assert checks.judge_durability(durability, lack, fsync).status == status
 
 
-def test_the_journal_is_judged_by_what_waits():
+def test_journal_is_judged_by_its_backlog():
     assert checks.judge_journal(Backlog(), 100).status == "ok"
-    assert checks.judge_journal(Backlog(calls=3, bytes=100, age_seconds=1), 100).found == "3 calls wait"
+    assert (
+        checks.judge_journal(Backlog(calls=3, bytes=100, age_seconds=1), 100).found
+        == "3 calls wait for the archive"
+    )
     assert checks.judge_journal(Backlog(calls=3, bytes=101), 100).status == "warning"
     dead = checks.judge_journal(Backlog(dead_letters=2), 100)
     assert (dead.status, dead.found) == ("warning", "2 entries of the journal could not be archived")
@@ -233,14 +236,14 @@ def test_the_journal_is_judged_by_what_waits():
         ("replicated", "2", None, ["ok"]),
     ],
 )
-def test_a_primary_that_writes_without_its_replicas_is_found(
+def test_primary_that_writes_without_its_replicas_is_found(
     durability: Durability, connected: str, least: str | None, statuses: list[Status]
 ):
     findings = checks.judge_replication(durability, 2, {"connected_slaves": connected}, least)
     assert [finding.status for finding in findings] == statuses
 
 
-async def test_a_command_that_the_acl_denies_is_found(
+async def test_command_denied_by_the_acl_is_found(
     stores: Valkey, endpoints: Endpoints, monkeypatch: pytest.MonkeyPatch
 ):
     rules = ("on", ">secret", "~lb:*", "~laurels:*", "&laurels:*", "+@all", "-zadd")

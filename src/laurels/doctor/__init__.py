@@ -1,4 +1,4 @@
-"""What could be wrong with a deployment: each thing looked at, what was found, and how to mend it."""
+"""Checks a deployment: what was checked, what was found, and how to fix it."""
 
 from laurels.doctor.checks import Finding, Status
 from laurels.doctor.examine import examine, examine_open

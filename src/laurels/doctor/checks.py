@@ -1,4 +1,4 @@
-"""What is well and what is not, and how to mend it. Pure."""
+"""Judges what was found: whether it is fine, and how to fix it. Pure."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ Status = Literal["ok", "warning", "wrong"]
 OLDEST_PYTHON: Final = (3, 11)
 OLDEST_VALKEY: Final = (8,)
 UNSAFE_VALKEY: Final = ((9, 1), (9, 1, 2))
-"""From, and up to but not including: these free memory in Lua that they use later."""
+"""From the first, up to but not including the second: these use memory in Lua after they freed it."""
 LOW_DISK_BYTES: Final = 1024**3
 FULL_MEMORY: Final = 0.8
-"""Share of maxmemory above which it is time to act."""
+"""The share of maxmemory from which on doctor warns."""
 STALE_JOB: Final = timedelta(hours=2)
-"""Every job is due once an hour at least."""
+"""Every job runs at least once an hour."""
 SKEW_SECONDS: Final = 1.0
-"""Clocks further apart put scores near a window's end into the wrong one."""
+"""With clocks further apart, scores near a window's end go into the wrong window."""
 SKEW_LIMIT_SECONDS: Final = 60.0
-"""Clocks further apart refuse scores as «in the future»."""
+"""With clocks further apart, boards refuse scores that seem to lie in the future."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def judge_python(version: tuple[int, ...]) -> Finding:
 def judge_folder(inspection: Inspection, *, is_ours: bool) -> list[Finding]:
     where = str(inspection.data_dir)
     if not inspection.exists:
-        folder = Finding("data folder", "ok", f"{where} is not there yet", "`laurels serve` makes it")
+        folder = Finding("data folder", "ok", f"{where} does not exist yet", "`laurels serve` makes it")
     elif inspection.mode & 0o007:
         fix = f"chmod o= {where}"
         folder = Finding(
@@ -69,7 +69,7 @@ def judge_folder(inspection: Inspection, *, is_ours: bool) -> list[Finding]:
     if inspection.holder_pid is not None and not is_ours:
         findings.append(Finding("in use", "ok", f"by process {inspection.holder_pid}"))
     elif inspection.exists:
-        findings.append(Finding("in use", "ok", "by nobody"))
+        findings.append(Finding("in use", "ok", "no"))
     if inspection.sockets_mode is not None:
         found = f"{inspection.sockets} ({inspection.sockets_mode:04o})"
         is_private = not inspection.sockets_mode & 0o077
@@ -81,17 +81,17 @@ def judge_folder(inspection: Inspection, *, is_ours: bool) -> list[Finding]:
 def _judge_disk(free_bytes: int) -> Finding:
     found = f"{free_bytes / 1024**3:,.1f} GiB free"
     if free_bytes < LEAST_FREE_BYTES:
-        return Finding("disk", "wrong", found, "make room, or choose another folder with --data-dir")
+        return Finding("disk", "wrong", found, "free some space, or choose another folder with --data-dir")
     if free_bytes < LOW_DISK_BYTES:
-        return Finding("disk", "warning", found, "make room before it runs out")
+        return Finding("disk", "warning", found, "free some space")
     return Finding("disk", "ok", found)
 
 
 def _judge_allocator(allocator: str | None) -> Finding:
-    found = f"{allocator or 'that of the system'}, for the embedded Valkey"
+    found = f"{allocator or 'the default'}, for the embedded Valkey"
     if allocator or sys.platform == "darwin":
         return Finding("allocator", "ok", found)
-    fix = "to write faster, install jemalloc (Debian: libjemalloc2) and start again"
+    fix = "for faster writes, install jemalloc (Debian: libjemalloc2) and restart"
     return Finding("allocator", "ok", found, fix)
 
 
@@ -103,10 +103,10 @@ def judge_valkey_version(server: Mapping[str, str]) -> Finding:
     version = server["valkey_version"]
     first_unsafe, safe_again = UNSAFE_VALKEY
     if first_unsafe <= _numbers(version) < safe_again:
-        fix = "upgrade it to Valkey 9.1.2 or newer: before, a function could use memory that was freed"
+        fix = "upgrade to Valkey 9.1.2 or newer: in this version a function can use memory that was freed"
         return Finding("Valkey", "wrong", f"Valkey {version}", fix)
     if _numbers(version) < OLDEST_VALKEY:
-        return Finding("Valkey", "warning", f"Valkey {version}", "upgrade it to Valkey 8 or newer")
+        return Finding("Valkey", "warning", f"Valkey {version}", "upgrade to Valkey 8 or newer")
     return Finding("Valkey", "ok", f"Valkey {version}")
 
 
@@ -114,20 +114,20 @@ def judge_permissions(lack: str | None) -> Finding:
     if lack:
         found, _, fix = lack.partition(": ")
         return Finding("permissions", "wrong", found, fix)
-    return Finding("permissions", "ok", "every command that Laurels sends is allowed")
+    return Finding("permissions", "ok", "Valkey allows every command that Laurels sends")
 
 
 def judge_replication(
     durability: Durability, replicas: int, replication: Mapping[str, str], least: str | None
 ) -> list[Finding]:
-    """`least`: the server's min-replicas-to-write; None where it does not tell."""
+    """`least`: the server's min-replicas-to-write; None if the server does not say."""
     if durability != "replicated" or not int(replication.get("connected_slaves", 0)):
         return []
-    found = f"min-replicas-to-write {least or 'not told'}, for {replicas} replicas"
+    found = f"min-replicas-to-write is {least or 'unknown'}, for {replicas} replicas"
     if least is not None and int(least) < replicas:
         fix = (
             f"set `min-replicas-to-write {replicas}` and `min-replicas-max-lag 10` on every primary: "
-            "one that is cut off from its replicas then stops to accept writes"
+            "a primary that loses its replicas then stops accepting writes"
         )
         return [Finding("replication", "warning", found, fix)]
     return [Finding("replication", "ok", found)]
@@ -141,10 +141,10 @@ def judge_persistence(persistence: Mapping[str, str], fsync: str | None) -> Find
         )
     if persistence.get("aof_last_write_status", "ok") != "ok":
         return Finding(name, "wrong", "the last write to it failed", "look at Valkey's log and its disk")
-    found = f"on, fsync {fsync or 'policy not told'}"
+    found = f"on, fsync {fsync or 'policy unknown'}"
     if fsync == "no":
         return Finding(
-            name, "warning", found, "set `appendfsync everysec`, or a crash may lose half a minute"
+            name, "warning", found, "set `appendfsync everysec`: a crash may lose half a minute of writes"
         )
     return Finding(name, "ok", found)
 
@@ -153,7 +153,7 @@ def judge_durability(durability: Durability, lack: str | None, fsync: str | None
     if lack:
         return Finding("durability", "wrong", f"{durability}, but {lack}", "or change LAURELS_DURABILITY")
     if durability != "fast" and fsync == "everysec":
-        found = f"{durability}, so that answers wait up to a second for the disk"
+        found = f"{durability}: answers wait up to a second for the disk"
         return Finding("durability", "warning", found, "set `appendfsync always` in Valkey's configuration")
     return Finding("durability", "ok", durability)
 
@@ -164,7 +164,7 @@ def judge_journal(backlog: Backlog, alarm_bytes: int) -> Finding:
         if backlog.dead_letters:
             fix += "; read the stream `…:dead` of the board"
         return Finding("journal", "warning", "; ".join(alarms), fix)
-    waiting = f"{backlog.calls:,} calls wait" if backlog.calls else "all of it is archived"
+    waiting = f"{backlog.calls:,} calls wait for the archive" if backlog.calls else "fully archived"
     return Finding("journal", "ok", waiting)
 
 
@@ -174,7 +174,7 @@ def judge_memory(memory: Mapping[str, str]) -> Finding:
     found = f"{used / 1024**2:,.0f} MiB of {f'{limit / 1024**2:,.0f} MiB' if limit else 'no limit'}, {policy}"
     if policy != "noeviction":
         return Finding(
-            "memory", "wrong", found, "set `maxmemory-policy noeviction`: others drop entries silently"
+            "memory", "wrong", found, "set `maxmemory-policy noeviction`: other policies drop entries"
         )
     if limit and used > limit * FULL_MEMORY:
         return Finding("memory", "warning", found, "raise maxmemory, or keep fewer windows")
@@ -184,19 +184,18 @@ def judge_memory(memory: Mapping[str, str]) -> Finding:
 def judge_functions(*, are_current: bool, is_new: bool) -> Finding:
     if are_current:
         return Finding("functions", "ok", "current on every primary")
-    found = "not as this version has them on every primary"
     return Finding(
         "functions",
         "warning" if is_new else "wrong",
-        found,
-        "any `laurels` start loads them: `laurels serve`",
+        "missing or of another version on some primary",
+        "`laurels serve` loads them",
     )
 
 
 def judge_postgres_version(number: int) -> Finding:
     found = f"{number // 10000}.{number % 10000}"
     if number // 10000 < OLDEST_SERVER:
-        return Finding("PostgreSQL", "wrong", found, f"upgrade it to {OLDEST_SERVER} or newer")
+        return Finding("PostgreSQL", "wrong", found, f"upgrade to PostgreSQL {OLDEST_SERVER} or newer")
     return Finding("PostgreSQL", "ok", found)
 
 
@@ -210,7 +209,7 @@ def judge_schema(current: str | None, expected: str) -> Finding:
         return Finding(
             "schema", "warning", f"{current}, older than {expected}", "`laurels serve` migrates it"
         )
-    fix = "upgrade Laurels, or point LAURELS_POSTGRES_URL elsewhere"
+    fix = "upgrade Laurels, or set LAURELS_POSTGRES_URL to another database"
     return Finding("schema", "wrong", f"{current}, made by a newer Laurels than this ({expected})", fix)
 
 
@@ -225,18 +224,16 @@ def judge_job(state: JobState, now: datetime) -> Finding:
         found = f"{ago:,} s ago: {state.last_result}"
     if state.attempts:
         found = f"failed {state.attempts} times in a row: {state.error.splitlines()[0]} ({found})"
-        return Finding(name, "warning", found, "mend what it says; it is tried again by itself")
+        return Finding(name, "warning", found, "fix the error; workers keep trying")
     if state.last_succeeded is None or now - state.last_succeeded > STALE_JOB:
-        return Finding(
-            name, "warning", found, "let `laurels serve` run without --no-jobs, or `laurels worker`"
-        )
+        return Finding(name, "warning", found, "run `laurels serve` without --no-jobs, or `laurels worker`")
     return Finding(name, "ok", found)
 
 
 def judge_skew(name: str, seconds: float) -> Finding:
     if abs(seconds) <= SKEW_SECONDS:
-        return Finding(name, "ok", "agrees with this machine's")
-    found = f"{abs(seconds):,.1f} s {'ahead of' if seconds > 0 else 'behind'} this machine's"
+        return Finding(name, "ok", "agrees with this machine's clock")
+    found = f"{abs(seconds):,.1f} s {'ahead of' if seconds > 0 else 'behind'} this machine's clock"
     status: Status = "warning" if abs(seconds) <= SKEW_LIMIT_SECONDS else "wrong"
     return Finding(name, status, found, "synchronize both clocks with NTP")
 

@@ -1,10 +1,11 @@
-"""Asks the machine and the stores, and has each answer judged. Nothing is changed."""
+"""Examines the machine and the stores. It changes nothing."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
 import time
+from contextlib import asynccontextmanager, nullcontext
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -41,30 +42,27 @@ from laurels.valkey.client import Valkey
 from laurels.valkey.durability import lacking
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncGenerator, Awaitable, Callable
+    from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
-    from laurels.embedded import EmbeddedServers, Endpoints
+    from laurels.embedded import EmbeddedServers
     from laurels.settings import Settings
-
-    _OfValkey = Callable[[Valkey], Awaitable[list["Finding"]]]
-    _OfPostgres = Callable[[Postgres], Awaitable[list["Finding"]]]
-    _OfBoth = Callable[[Valkey, Postgres], Awaitable[list["Finding"]]]
 
 
 async def examine(
     data_dir: Path | None = None, *, say: Callable[[str], None] = lambda _: None
 ) -> list[Finding]:
-    """Every finding, the machine first. Servers that do not run on an existing data folder run meanwhile."""
+    """All findings, the machine first. Starts the servers of an existing data folder if they do not run, and
+    stops them afterwards.
+    """
     findings = [judge_python(sys.version_info[:3])]
     try:
         settings = load_settings(data_dir=data_dir)
     except LaurelsError as error:
         return [
             *findings,
-            Finding(
-                "settings", "wrong", error.detail, "correct it; docs/reference/settings.md lists them all"
-            ),
+            Finding("settings", "wrong", error.detail, "correct it: docs/reference/settings.md lists them"),
         ]
     external = embedded.External(settings.valkey_url, settings.postgres_url)
     endpoints = external.endpoints
@@ -81,81 +79,70 @@ async def examine(
                 endpoints = servers.endpoints
             inspection = await asyncio.to_thread(embedded.inspect, folder)
         except LaurelsError as error:
-            return [*findings, Finding("data folder", "wrong", error.detail, "as it says")]
+            return [*findings, Finding("data folder", "wrong", error.detail, "do what the error says")]
         findings += judge_folder(inspection, is_ours=servers is not None)
         if endpoints is None:
-            return [
-                *findings,
-                Finding("stores", "ok", "not made yet", "`laurels serve` makes and starts them"),
-            ]
+            fix = "`laurels serve` creates and starts them"
+            return [*findings, Finding("stores", "ok", "not made yet", fix)]
+    valkey_url, postgres_url = endpoints.valkey_url, endpoints.postgres_url
     try:
-        return [*findings, *await _examine_stores(endpoints, settings)]
+        return [
+            *findings,
+            *await _examine_stores(lambda: _valkey_at(valkey_url), lambda: Postgres(postgres_url), settings),
+        ]
     finally:
         if servers is not None:
             await asyncio.to_thread(servers.stop)
 
 
 async def examine_open(valkey: Valkey, postgres: Postgres, settings: Settings) -> list[Finding]:
-    """The same of a process that runs: by the connections that it has."""
-    found = await _examine(
-        lambda look: look(valkey), lambda look: look(postgres), lambda look: look(valkey, postgres), settings
-    )
-    return [judge_python(sys.version_info[:3]), *found]
+    """The findings of a running process, over its own connections."""
+    findings = await _examine_stores(lambda: nullcontext(valkey), lambda: nullcontext(postgres), settings)
+    return [judge_python(sys.version_info[:3]), *findings]
 
 
-async def _examine_stores(endpoints: Endpoints, settings: Settings) -> list[Finding]:
-    async def with_valkey(look: _OfValkey) -> list[Finding]:
-        valkey = Valkey(endpoints.valkey_url)
-        try:
-            return await look(valkey)
-        finally:
-            await valkey.close()
-
-    async def with_postgres(look: _OfPostgres) -> list[Finding]:
-        async with Postgres(endpoints.postgres_url) as postgres:
-            return await look(postgres)
-
-    async def with_both(look: _OfBoth) -> list[Finding]:
-        return await with_postgres(lambda postgres: with_valkey(lambda valkey: look(valkey, postgres)))
-
-    return await _examine(with_valkey, with_postgres, with_both, settings)
+@asynccontextmanager
+async def _valkey_at(url: str) -> AsyncGenerator[Valkey]:
+    valkey = Valkey(url)
+    try:
+        yield valkey
+    finally:
+        await valkey.close()
 
 
-async def _examine(
-    with_valkey: Callable[[_OfValkey], Awaitable[list[Finding]]],
-    with_postgres: Callable[[_OfPostgres], Awaitable[list[Finding]]],
-    with_both: Callable[[_OfBoth], Awaitable[list[Finding]]],
+async def _examine_stores(
+    open_valkey: Callable[[], AbstractAsyncContextManager[Valkey]],
+    open_postgres: Callable[[], AbstractAsyncContextManager[Postgres]],
     settings: Settings,
 ) -> list[Finding]:
-    postgres = await _attempt("PostgreSQL", "LAURELS_POSTGRES_URL", lambda: with_postgres(_examine_postgres))
-    is_new = any(finding.name == "schema" and finding.status == "warning" for finding in postgres)
-    valkey = await _attempt(
-        "Valkey",
-        "LAURELS_VALKEY_URL",
-        lambda: with_valkey(lambda valkey: _examine_valkey(valkey, settings, is_new=is_new)),
-    )
-    findings = [*valkey, *postgres]
-    if any(finding.name == "schema" and finding.status == "ok" for finding in postgres):
-        findings += await _attempt(
-            "journal",
-            "LAURELS_VALKEY_URL",
-            lambda: with_both(
-                lambda valkey, postgres: _examine_journal(valkey, postgres, settings.journal_alarm_bytes)
-            ),
-        )
+    async def of_postgres() -> list[Finding]:
+        async with open_postgres() as postgres:
+            return await _examine_postgres(postgres)
+
+    async def of_valkey() -> list[Finding]:
+        async with open_valkey() as valkey:
+            return await _examine_valkey(valkey, settings, is_new=is_new)
+
+    async def of_journal() -> list[Finding]:
+        async with open_postgres() as postgres, open_valkey() as valkey:
+            backlog = await Journals(valkey, BoardStore(postgres)).backlog()
+            return [judge_journal(backlog, settings.journal_alarm_bytes)]
+
+    postgres_findings = await _attempt("PostgreSQL", "LAURELS_POSTGRES_URL", of_postgres())
+    schema = next((finding.status for finding in postgres_findings if finding.name == "schema"), None)
+    is_new = schema == "warning"
+    findings = [*await _attempt("Valkey", "LAURELS_VALKEY_URL", of_valkey()), *postgres_findings]
+    if schema == "ok":
+        findings += await _attempt("journal", "LAURELS_VALKEY_URL", of_journal())
     return findings
 
 
-async def _attempt(name: str, setting: str, look: Callable[[], Awaitable[list[Finding]]]) -> list[Finding]:
+async def _attempt(name: str, setting: str, examination: Awaitable[list[Finding]]) -> list[Finding]:
     try:
-        return await look()
+        return await examination
     except LaurelsError as error:
         fix = f"start it, or correct {setting}"
         return [Finding(name, "wrong", masked(error.detail).splitlines()[0], fix)]
-
-
-async def _examine_journal(valkey: Valkey, postgres: Postgres, alarm_bytes: int) -> list[Finding]:
-    return [judge_journal(await Journals(valkey, BoardStore(postgres)).backlog(), alarm_bytes)]
 
 
 async def _examine_valkey(valkey: Valkey, settings: Settings, *, is_new: bool) -> list[Finding]:
@@ -163,6 +150,9 @@ async def _examine_valkey(valkey: Valkey, settings: Settings, *, is_new: bool) -
     persistence = await valkey.info("persistence")
     fsync = await _configured(valkey, "appendfsync")
     are_current = await valkey.functions_are_current()
+    permissions: list[Finding] = []
+    if are_current:  # one of our functions checks them
+        permissions.append(judge_permissions(await requirements.lacking(valkey, settings.durability)))
     return [
         judge_valkey_version(await valkey.info("server")),
         judge_persistence(persistence, fsync),
@@ -177,14 +167,9 @@ async def _examine_valkey(valkey: Valkey, settings: Settings, *, is_new: bool) -
         ),
         judge_memory(await valkey.info("memory")),
         judge_functions(are_current=are_current, is_new=is_new),
-        *(await _examine_permissions(valkey, settings) if are_current else ()),
+        *permissions,
         judge_skew("Valkey's clock", skew),
     ]
-
-
-async def _examine_permissions(valkey: Valkey, settings: Settings) -> list[Finding]:
-    """Our functions must be there: one of them asks."""
-    return [judge_permissions(await requirements.lacking(valkey, settings.durability))]
 
 
 async def _examine_postgres(postgres: Postgres) -> list[Finding]:
@@ -203,10 +188,10 @@ async def _examine_postgres(postgres: Postgres) -> list[Finding]:
 
 
 async def _configured(valkey: Valkey, name: str) -> str | None:
-    """None where the server does not tell: managed ones refuse CONFIG."""
+    """A configuration value; None if the server does not say: managed servers refuse CONFIG."""
     try:
         return await valkey.run(server.setting(name))
-    except Exception:  # noqa: BLE001  # whatever the refusal is called, the answer is «not known»
+    except Exception:  # noqa: BLE001  # whatever the error, the value is unknown
         return None
 
 
@@ -220,10 +205,10 @@ async def _postgres_time(postgres: Postgres) -> float:
         return float(now.scalar_one())
 
 
-async def _skew(ask: Callable[[], Awaitable[float]]) -> float:
-    """Seconds that a clock is ahead of ours, not counting the way there and back."""
-    await ask()  # the first question pays for the connection
+async def _skew(read_clock: Callable[[], Awaitable[float]]) -> float:
+    """How many seconds a server's clock is ahead of ours, allowing for the round trip."""
+    await read_clock()  # the first call also opens the connection
     before = time.time()
-    theirs = await ask()
+    theirs = await read_clock()
     after = time.time()
     return theirs - min(max(theirs, before), after)
