@@ -15,7 +15,7 @@ import typer
 from examples.plot import Lines
 from examples.stage import perform, titled
 from laurels.cli.output import grouped
-from laurels.demo import COUNTRIES, CREATURES, MANNERS
+from laurels.demo import ADJECTIVES, COUNTRIES, CREATURES
 from laurels.scores.submission import Submission
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def players() -> tuple[Player, ...]:
     """The same people each time; most come now and then, some every day."""
     chance = random.Random(SEED)  # noqa: S311  # a story, not a secret
     names = chance.sample(
-        [f"{manner}_{creature}" for manner, creature in product(MANNERS, CREATURES)], PLAYERS
+        [f"{manner}_{creature}" for manner, creature in product(ADJECTIVES, CREATURES)], PLAYERS
     )
     countries = chance.choices(list(COUNTRIES), list(COUNTRIES.values()), k=PLAYERS)
     return tuple(

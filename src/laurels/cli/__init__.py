@@ -1,4 +1,4 @@
-"""The command line. `application` is the tree of commands; each module beside it is one or a few of them."""
+"""The command line. `application` is the tree of commands; most other modules have a command or two each."""
 
 from laurels.cli.application import main
 

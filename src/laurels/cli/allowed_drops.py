@@ -1,7 +1,7 @@
-"""What `--allow-drop` allows, board by board. Pure.
+"""The drops that `--allow-drop` allows, board by board. Pure.
 
-`weekly` is meant for the one board of the file that would drop this window; `arcade/score:weekly` names the
-board as well.
+`weekly` refers to the only board of the file that would drop this window; `arcade/score:weekly` names the
+board.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class NamedDrop(NamedTuple):
 
 
 def parse_words(words: Iterable[str]) -> list[NamedDrop]:
-    """Of an option that may be repeated, each time with commas between names."""
+    """Parses the values of a repeated option; each value may list several windows between commas."""
     found: list[NamedDrop] = []
     for word in (part.strip() for each in words for part in each.split(",")):
         board, colon, window = word.rpartition(":")
@@ -37,7 +37,10 @@ def parse_words(words: Iterable[str]) -> list[NamedDrop]:
 def allowed_by(
     named: Sequence[NamedDrop], changes: Sequence[BoardChange], windows: Mapping[str, Iterable[str]]
 ) -> dict[str, frozenset[str]]:
-    """The windows that each board may drop. `windows`: of each board that changes, now and in the file."""
+    """The windows that each board may drop.
+
+    `windows`: for each board that changes, its windows now and in the file.
+    """
     allowed: dict[str, set[str]] = {change.board: set() for change in changes}
     for each in named:
         for board in _boards_of(each, changes, windows):
@@ -46,7 +49,7 @@ def allowed_by(
 
 
 def words_for(changes: Iterable[BoardChange]) -> str:
-    """What to write to allow everything that these changes drop."""
+    """The options that allow everything that these changes drop."""
     dropping = [change for change in changes if change.drops]
     return " ".join(
         f"{OPTION} {drop.window if len(dropping) == 1 else f'{change.board}:{drop.window}'}"
@@ -64,7 +67,7 @@ def _boards_of(
     known = dict.fromkeys(
         label for name, labels in windows.items() if board in (None, name) for label in labels
     )
-    if known and window not in known:  # where nothing changes, it may have been dropped by an earlier run
+    if known and window not in known:  # if nothing changes, an earlier run may have dropped it
         where = board or "no board that changes"
         raise InvalidInput.at(
             OPTION, f"{where} has {'no' if board else 'a'} window {window!r}; there are: {', '.join(known)}"

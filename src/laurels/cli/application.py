@@ -1,4 +1,4 @@
-"""The commands, and how each of them ends: with an answer, or with one line that says why not."""
+"""The tree of commands. A command ends with an answer, or with one line that says what went wrong."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ app = typer.Typer(
 app.command()(serve.serve)
 app.command()(worker.worker)
 app.command()(apply.apply)
-# A score may be negative: -5 is no option.
+# A negative score such as -5 is not an option.
 app.command(context_settings={"ignore_unknown_options": True})(boards.submit)
 app.command()(load.load)
 app.command()(matches.match)
@@ -78,11 +78,11 @@ def _run() -> int:
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
     except BrokenPipeError:
-        # Whoever read us (`| head`) has enough; Python would complain once more when it flushes at its end.
+        # The reader (`| head`) has stopped. Without this, Python would report it again at exit.
         with contextlib.suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return PIPE_CLOSED
-    except Exception as error:  # noqa: BLE001  # the last resort: a defect is said in one line too
+    except Exception as error:  # noqa: BLE001  # the last resort: a defect also prints one line
         if os.environ.get("LAURELS_LOG_LEVEL", "").lower() == "debug":
             traceback.print_exc()
         complain(f"{type(error).__name__}: {error} (a defect: LAURELS_LOG_LEVEL=debug shows where)")

@@ -25,26 +25,26 @@ STYLES = {"created": "green", "changed": "yellow", "unchanged": "dim"}
 
 
 def apply(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Boards as TOML.", show_default=False)],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A TOML file of boards.", show_default=False)],
     *,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the difference, change nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the changes, but make none.")] = False,
     allow_drop: Annotated[
         list[str] | None,
         typer.Option(
             metavar="WINDOW",
-            help="A window that may lose its entries: weekly, or PROJECT/BOARD:weekly where the file has "
-            "several boards; can be repeated, or a list with commas.",
+            help="Allow a window to lose its entries: weekly, or PROJECT/BOARD:weekly if several boards of "
+            "the file have it. Can be repeated, or a list separated by commas.",
         ),
     ] = None,
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
-    """Define the boards of a file, and show what that changes. Boards that are not in it stay as they are."""
+    """Define the boards of a file, and show what changes. Boards outside the file stay as they are."""
     boards = read_boards(file)
     named = parse_words(allow_drop or [])
     session = CommandSession(data_dir, as_json=json)
 
-    async def bring_in(laurels: "Laurels") -> tuple[list[BoardChange], bool]:
+    async def work(laurels: "Laurels") -> tuple[list[BoardChange], bool]:
         await _check_feeds(laurels, file, boards)
         windows: dict[str, list[str]] = {}
         changes = [await _compare(laurels, file, name, boards[name], windows) for name in in_order(boards)]
@@ -56,19 +56,19 @@ def apply(
             await _define(laurels, file, changes, boards, allowed)
         return changes, is_allowed
 
-    changes, is_allowed = session.run(bring_in)
+    changes, is_allowed = session.run(work)
     caption = "Nothing was changed: this was a dry run." if dry_run else None
     session.show({"applied": not dry_run, "boards": changes}, _picture(changes, caption))
     if not is_allowed and not json:
-        hint = Text.assemble("To allow what goes: ", (_words(file, changes), "bold"))
+        hint = Text.assemble("To allow the drops: ", (_words(file, changes), "bold"))
         session.output.console.print(hint, soft_wrap=True)
 
 
 async def _compare(
     laurels: "Laurels", file: Path, board: str, definition: BoardDefinition, windows: dict[str, list[str]]
 ) -> BoardChange:
-    """What would change; refused before anything is changed when the board's entries forbid it. The windows
-    of a board that changes are added, those of now and those to come.
+    """What would change on a board. Raises `Conflict` if its entries forbid the change. Adds the current and
+    the new windows of a changed board to `windows`.
     """
     stored = await laurels.store.get(*BoardRef.parse(board))
     change = difference(board, stored.definition if stored else None, definition)
@@ -81,7 +81,7 @@ async def _compare(
             "give the new definition another name, or drop the board first"
         )
     try:
-        # Boards that it feeds may be new in the file; that they fit was checked.
+        # The boards that it feeds may be new in the file; `_check_feeds` has checked them.
         preview = await laurels.preview(board, definition.model_copy(update={"feeds": ()}))
     except InvalidInput as error:
         raise InvalidInput(f'{file}: ["{board}"] {error.detail}') from error
@@ -111,7 +111,7 @@ async def _check_feeds(laurels: "Laurels", file: Path, boards: dict[str, BoardDe
                 )
             if feed in boards and boards[feed].feeds:
                 raise InvalidInput(
-                    f'{file}: ["{board}"] feeds[{index}]: {feed} feeds others itself: name them here instead'
+                    f'{file}: ["{board}"] feeds[{index}]: {feed} feeds boards itself: list those here instead'
                 )
 
 
@@ -122,7 +122,7 @@ async def _define(
     boards: dict[str, BoardDefinition],
     allowed: dict[str, frozenset[str]],
 ) -> None:
-    """Raises what stops it, and says which boards were applied before."""
+    """Defines the boards that change. An error says which boards were applied before it."""
     done: list[str] = []
     for change in changes:
         board = change.board
@@ -132,8 +132,8 @@ async def _define(
         try:
             await laurels.define(board, boards[board], allow_drop=may_drop)
         except (InvalidInput, Conflict) as error:
-            told = f"applied before: {', '.join(done)}" if done else "nothing was applied"
-            raise LaurelsError(f'{file}: ["{board}"] {error.detail} ({told})') from error
+            applied = f"applied before: {', '.join(done)}" if done else "nothing was applied"
+            raise LaurelsError(f'{file}: ["{board}"] {error.detail} ({applied})') from error
         done.append(board)
 
 
@@ -155,7 +155,7 @@ def _picture(changes: list[BoardChange], caption: str | None) -> Table:
 
 
 def _value(value: object) -> Text:
-    """As compact JSON, without what is not set."""
+    """Compact JSON without nulls."""
     return Text(printable(json_text.dumps(_without_nulls(value), ensure_ascii=False)))
 
 

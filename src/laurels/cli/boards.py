@@ -1,4 +1,4 @@
-"""Scores in, ranks out: `submit`, `top` and `rank`."""
+"""`laurels submit`, `laurels top` and `laurels rank`."""
 
 from contextlib import aclosing, suppress
 from datetime import UTC, datetime
@@ -11,8 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from laurels.boards.ordering import number_in
-from laurels.cli.numbers import parse_time
-from laurels.cli.options import BoardName, DataDir, Group, Json, Member, Period, Slot
+from laurels.cli.options import At, BoardName, DataDir, Group, Id, Json, Member, Period, Slot, parse_time
 from laurels.cli.output import duration, grouped, printable, table
 from laurels.cli.session import CommandSession
 from laurels.errors import InvalidInput, Unavailable
@@ -32,16 +31,12 @@ def submit(  # noqa: PLR0913  # a parameter is an option
     score: Annotated[str, typer.Argument(metavar="SCORE", show_default=False)],
     *,
     group: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A group of the member; can be repeated.")
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A group of the member. Can be repeated.")
     ] = None,
-    at: Annotated[
-        str | None, typer.Option(metavar="TIME", help="When: 2025-10-24T12:00:00Z (default: now)")
-    ] = None,
-    id: Annotated[  # noqa: A002  # the contract's name
-        str | None, typer.Option("--id", metavar="ID", help="Submitted twice with one id, it counts once.")
-    ] = None,
+    at: At = None,
+    id: Id = None,  # noqa: A002  # the contract's name
     op: Annotated[
-        str | None, typer.Option(metavar="OP", help="best, last, first or sum, where the board allows it.")
+        str | None, typer.Option(metavar="OP", help="best, last, first or sum, if the board allows it.")
     ] = None,
     data_dir: DataDir = None,
     json: Json = False,
@@ -52,11 +47,11 @@ def submit(  # noqa: PLR0913  # a parameter is an option
     moment = None if at is None else parse_time(at)
     value = number_in(score)
 
-    async def send(laurels: "Laurels") -> tuple[Submitted, object]:
+    async def work(laurels: "Laurels") -> tuple[Submitted, object]:
         answer = await laurels.submit(board, member, value, at=moment, groups=groups, id=id, op=op)
         return answer, await _document(laurels, board, answer)
 
-    answer, document = session.run(send)
+    answer, document = session.run(work)
     session.show(document, _submitted_line(answer))
 
 
@@ -73,7 +68,7 @@ def top(  # noqa: PLR0913  # a parameter is an option
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
-    """Show the best of a board."""
+    """Show the best entries of a board."""
     session = CommandSession(data_dir, as_json=json)
 
     async def ask(laurels: "Laurels") -> Page:
@@ -85,7 +80,7 @@ def top(  # noqa: PLR0913  # a parameter is an option
 
     async def keep_showing(laurels: "Laurels") -> None:
         page = await ask(laurels)
-        # Once a second for the time that is left; at once for what changes.
+        # Redraws once a second for the time left, and at once after a change.
         with Live(
             console=session.output.console,
             refresh_per_second=1,
@@ -94,14 +89,14 @@ def top(  # noqa: PLR0913  # a parameter is an option
             where: dict[str, Any] = {"period": period, "slot": slot, "group": group}
             async with aclosing(laurels.watch(board, **where, limit=limit)) as updates:
                 async for _ in updates:
-                    with suppress(Unavailable):  # then another update follows
+                    with suppress(Unavailable):  # another update will follow
                         page = await ask(laurels)
                     live.refresh()
 
     if watch and json:
-        raise InvalidInput("--watch is for people; with --json, ask as often as you like")
+        raise InvalidInput("--watch does not go with --json: run the command again instead")
     if watch and not session.output.console.is_terminal:
-        raise InvalidInput("--watch needs a terminal; without one, ask as often as you like")
+        raise InvalidInput("--watch needs a terminal: without one, run the command again instead")
     session.run(keep_showing if watch else show)
 
 
@@ -115,17 +110,17 @@ def rank(  # noqa: PLR0913  # a parameter is an option
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
-    """Show where a member stands, and who is around."""
+    """Show a member's rank, and the members just above and below."""
     session = CommandSession(data_dir, as_json=json)
 
-    async def ask(laurels: "Laurels") -> None:
+    async def show(laurels: "Laurels") -> None:
         where: dict[str, Any] = {"period": period, "slot": slot, "group": group}
         standing = await laurels.standing(board, member, **where)
         around = await laurels.around(board, member, above=NEIGHBOURS, below=NEIGHBOURS, **where)
         picture = Stacked(_standing_line(standing), _page_table(around, group, member))
         session.show(await _document(laurels, board, standing), picture)
 
-    session.run(ask)
+    session.run(show)
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -137,7 +132,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 def _submitted_line(answer: Submitted) -> Text:
     if answer.score is None:
-        return Text(f"{printable(answer.member)}: counted, in a window that is over")
+        return Text(f"{printable(answer.member)}: counted in a window that has ended")
     line = Text.assemble((printable(answer.member), "bold"), f" has {grouped(answer.score)}")
     if answer.rank is not None:
         line.append(f", rank {grouped(answer.rank)}")
@@ -177,6 +172,6 @@ def _caption(page: Page) -> str:
 
 
 async def _document(laurels: "Laurels", board: str, answer: Answer) -> Answer:
-    """As the API answers."""
+    """The answer as the API encodes it."""
     definition = await laurels.definition(board)
     return with_exact_scores(answer) if definition.score == "int64" else answer

@@ -1,9 +1,9 @@
-"""A file of boards: what it says, and how that differs from what there is. Pure, but for reading the file.
+"""Reads a file of boards and compares it with the stored definitions. Pure, except for reading the file.
 
     ["demo/arcade"]
     windows = [{ period = "daily", keep = 30 }, { period = "all_time" }]
 
-Each table is a board; its keys are the fields of a definition; docs/reference/board-definition.md has all.
+Each table is a board, with the fields of a definition (docs/reference/board-definition.md).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class BoardChange:
 
     @property
     def fixed(self) -> list[str]:
-        """The changed fields that cannot change under entries."""
+        """The changed fields that cannot change while the board holds entries."""
         names = [change.field for change in self.fields if change.field in FIXED or change == DENSE_TURNED_ON]
         return names if self.kind == "changed" else []
 
@@ -52,7 +52,7 @@ DENSE_TURNED_ON = FieldChange("dense", old=False, new=True)
 
 
 def read_boards(path: Path) -> dict[str, BoardDefinition]:
-    """The definitions by `project/board`; `InvalidInput` names the file, the board, the field and the fix."""
+    """The definitions by `project/board`. `InvalidInput` names the file, the board and the field."""
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -76,7 +76,7 @@ def read_boards(path: Path) -> dict[str, BoardDefinition]:
 
 
 def difference(board: str, old: BoardDefinition | None, new: BoardDefinition) -> BoardChange:
-    """What the new definition changes; of one that is created, the fields that are not the default."""
+    """What the new definition changes; for a new board, the fields that differ from the defaults."""
     before = (old or BoardDefinition()).model_dump(mode="json")
     after = new.model_dump(mode="json")
     fields = tuple(
@@ -88,7 +88,7 @@ def difference(board: str, old: BoardDefinition | None, new: BoardDefinition) ->
 
 
 def in_order(boards: Mapping[str, BoardDefinition]) -> list[str]:
-    """Those that feed none first: a board that is fed must exist, and must not feed others."""
+    """The boards in the order to define them: a fed board must exist before its feeder."""
     return sorted(boards, key=lambda board: bool(boards[board].feeds))
 
 
@@ -103,5 +103,5 @@ def _read_board(name: str, fields: dict[str, Any]) -> BoardDefinition:
     try:
         return parse_definition(fields)
     except InvalidInput as error:
-        told = [f'["{name}"] {field.field}: {field.detail}' for field in error.fields]
-        raise InvalidInput("; ".join(told)) from None
+        details = [f'["{name}"] {field.field}: {field.detail}' for field in error.fields]
+        raise InvalidInput("; ".join(details)) from None

@@ -1,4 +1,4 @@
-"""Invented campuses for `laurels serve`, and a token to look at them as one of their people."""
+"""Invented campuses for `laurels serve`, and a player's token for one of their people."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ PLAN: Final = SimulationPlan(campuses=3, users=180, days=3, events=6_000)
 SEED: Final = 7
 LABEL: Final = "demo"
 PERSON: Final = 9
-"""Lively, but not the liveliest: there is somebody to overtake."""
+"""The index of a person who is active, but not the most active."""
 LASTS: Final = 30 * 86_400
-"""Seconds."""
+"""How long the token is valid, in seconds."""
 
 
 async def fill(laurels: Laurels, progress: Callable[[int, int], None]) -> None:
-    """Nothing happens where there are campuses already."""
+    """Invents campuses, unless there are some already."""
     if not await laurels.activity.store.campuses():
         await demo.play_campuses(laurels, PLAN, SEED, progress)
 
 
 async def token(laurels: Laurels) -> str | None:
-    """Of one of the invented people, if they are there; the one before is out of force."""
-    # The same people as were invented: they depend on the seed alone.
+    """A token for one of the invented people, if they are there. Revokes the one before."""
+    # The same people as `fill` invented: they depend only on the seed.
     person = World(PLAN, Random(SEED)).people[PERSON]  # noqa: S311  # no secret
     if not await laurels.activity.store.users([person.id]):
         return None

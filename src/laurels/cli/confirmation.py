@@ -1,4 +1,4 @@
-"""Asks before what cannot be undone."""
+"""Asks for confirmation of commands that cannot be undone."""
 
 import sys
 
@@ -11,16 +11,16 @@ from laurels.errors import InvalidInput, LaurelsError
 
 
 def require_typed(doing: str, name: str, *, yes: bool) -> None:
-    """Goes on once the name was typed at the terminal, or with `--yes`; a program has nobody to ask."""
+    """Returns when the user typed the name, or at once with `--yes`. Without a terminal, requires `--yes`."""
     if yes:
         return
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise InvalidInput(
-            f"{doing} cannot be undone, and there is no terminal to ask at: add --yes to do it"
+            f"{doing} cannot be undone, and there is no terminal to confirm it: add --yes to do it"
         )
     shown = printable(name)
     console = Console(stderr=True, highlight=False, emoji=False)
     console.print(Text.assemble(doing, (" cannot be undone.", "bold red")), soft_wrap=True)
-    typed = typer.prompt(f"Type {shown} to go on", default="", show_default=False, err=True)
+    typed = typer.prompt(f"Type {shown} to continue", default="", show_default=False, err=True)
     if typed != shown:
         raise LaurelsError(f"that is not {shown}: nothing was changed")

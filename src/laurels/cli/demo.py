@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from laurels import Laurels
     from laurels.activity.simulator import World
 
-# Counters of older days have expired: what is told of them does not count.
+# Counters of older days have expired, so their events would not count.
 MOST_DAYS: Final = 3
 
 
@@ -27,26 +27,26 @@ def demo(  # noqa: PLR0913  # a parameter is an option
     *,
     what: Annotated[What, typer.Argument(help="The board demo/arcade, or campuses.")] = What.ARCADE,
     reset: Annotated[
-        bool, typer.Option("--reset", help="Drop the demo board first, and fill it anew.")
+        bool, typer.Option("--reset", help="Drop the demo board first, then fill it again.")
     ] = False,
     campuses: Annotated[
         int, typer.Option(metavar="N", min=1, max=len(PLACES), help="How many campuses.")
     ] = 3,
-    users: Annotated[int, typer.Option(metavar="N", min=2, help="How many users they have together.")] = 300,
+    users: Annotated[int, typer.Option(metavar="N", min=2, help="How many users in all.")] = 300,
     days: Annotated[
-        int, typer.Option(metavar="N", min=1, max=MOST_DAYS, help="Today, and how many days before.")
+        int, typer.Option(metavar="N", min=1, max=MOST_DAYS, help="How many days, up to today.")
     ] = MOST_DAYS,
     events: Annotated[
         int | None,
         typer.Option(
-            metavar="N", min=1, help="About how many. (default: 40 a user and day)", show_default=False
+            metavar="N", min=1, help="About how many events. (default: 40 a user and day)", show_default=False
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(metavar="N", help="Other people for another one.")] = 7,
+    seed: Annotated[int, typer.Option(metavar="N", help="Each seed invents other people.")] = 7,
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
-    """Fill the demo board, demo/arcade, with invented players; or the streams of invented campuses."""
+    """Invent scores for the board demo/arcade, or campuses with users and events."""
     session = CommandSession(data_dir, as_json=json)
     if what is What.ARCADE:
         _fill_arcade(session, reset=reset)
@@ -56,17 +56,19 @@ def demo(  # noqa: PLR0913  # a parameter is an option
 
 def _fill_arcade(session: CommandSession, *, reset: bool) -> None:
     async def fill(laurels: "Laurels") -> int:
-        with session.output.counting("Filling the demo") as progress:
+        with session.output.counting("Filling the demo board") as progress:
             return await demo_project.fill(laurels, reset=reset, progress=progress)
 
     submitted = session.run(fill)
-    said = f"filled with {submitted:,} scores" if submitted else "has entries already; --reset begins anew"
-    session.show({"board": demo_project.BOARD, "submitted": submitted}, f"{demo_project.BOARD} {said}")
+    result = (
+        f"filled with {submitted:,} scores" if submitted else "has entries already; --reset replaces them"
+    )
+    session.show({"board": demo_project.BOARD, "submitted": submitted}, f"{demo_project.BOARD} {result}")
 
 
 def _play_campuses(session: CommandSession, plan: SimulationPlan, seed: int) -> None:
     async def play(laurels: "Laurels") -> "tuple[World, int]":
-        with session.output.counting("Playing") as progress:
+        with session.output.counting("Inventing campuses") as progress:
             return await demo_project.play_campuses(laurels, plan, seed, progress)
 
     world, events = session.run(play)

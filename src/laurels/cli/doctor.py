@@ -13,7 +13,7 @@ MARKS = {"ok": Text("ok", "green"), "warning": Text("warning", "yellow"), "wrong
 
 
 def doctor(*, data_dir: DataDir = None, json: Json = False) -> None:
-    """Examine this machine and the stores. The exit code is 1 when something is wrong."""
+    """Examine this machine and the stores, and suggest fixes. The exit code is 1 if something is wrong."""
     output = Output(as_json=json)
     with output.working("Examining") as say:
         findings = asyncio.run(examination.examine(data_dir, say=say))

@@ -1,4 +1,4 @@
-"""`laurels erase`: a member out of everything that a project keeps."""
+"""`laurels erase`: removes a member from everything that a project keeps."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,12 +18,12 @@ def erase(  # noqa: PLR0913  # a parameter is an option
     project: Annotated[str, typer.Argument(metavar="PROJECT", show_default=False)],
     member: Member,
     *,
-    board: Annotated[str | None, typer.Option(metavar="BOARD", help="Only in this board.")] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask; for programs.")] = False,
+    board: Annotated[str | None, typer.Option(metavar="BOARD", help="Only from this board.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
-    """Erase a member everywhere, for good. Asks for the member's name first."""
+    """Erase a member permanently from every board of a project. Asks for confirmation first."""
     where = f"{project}/{board}" if board else f"every board of {project}"
     require_typed(f"Erasing {printable(member)} from {where}", member, yes=yes)
     session = CommandSession(data_dir, as_json=json)

@@ -1,4 +1,4 @@
-"""`laurels export` and `laurels import`: boards as files, and sorted sets of other servers as boards."""
+"""`laurels export` and `laurels import`: boards to and from files, and sorted sets from other servers."""
 
 import gzip
 import io
@@ -24,24 +24,26 @@ if TYPE_CHECKING:
     from laurels.engine import Laurels
     from laurels.history.export import ImportCounts
 
-File = Annotated[str, typer.Argument(metavar="FILE", help="NDJSON, also .gz or .zst; or .parquet")]
+File = Annotated[
+    str, typer.Argument(metavar="FILE", help="NDJSON; .gz and .zst compress it; .parquet is Parquet.")
+]
 
 
 def export(  # noqa: PLR0913  # each is an option of the command
     file: File,
     *,
-    board: Annotated[str | None, typer.Option(metavar="PROJECT/BOARD", help="This board.")] = None,
+    board: Annotated[str | None, typer.Option(metavar="PROJECT/BOARD", help="One board.")] = None,
     project: Annotated[str | None, typer.Option(metavar="PROJECT", help="All boards of a project.")] = None,
     every: Annotated[bool, typer.Option("--all", help="All boards.")] = False,
     window: Annotated[
-        str | None, typer.Option(metavar="PERIOD:SLOT", help="One window: daily:2025-10-24")
+        str | None, typer.Option(metavar="PERIOD:SLOT", help="Only one window: daily:2025-10-24.")
     ] = None,
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
-    """Write boards into a file."""
+    """Export boards to a file: one board, a project, or all."""
     if (board is not None) + (project is not None) + every != 1:
-        raise InvalidInput("say which: --board PROJECT/BOARD, --project PROJECT or --all")
+        raise InvalidInput("choose one of --board PROJECT/BOARD, --project PROJECT and --all")
     chosen = None
     if window is not None:
         period, _, slot = window.partition(":")
@@ -63,27 +65,34 @@ def export(  # noqa: PLR0913  # each is an option of the command
 
 def import_(  # noqa: PLR0913  # each is an option of the command
     file: Annotated[
-        str | None, typer.Argument(metavar="[FILE]", help="What `laurels export` wrote.", show_default=False)
+        str | None,
+        typer.Argument(metavar="FILE", help="A file from `laurels export`.", show_default=False),
     ] = None,
     *,
     into: Annotated[
-        str | None, typer.Option(metavar="PROJECT/BOARD", help="Another board than it says.")
+        str | None, typer.Option(metavar="PROJECT/BOARD", help="Import into this board instead.")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Checks the file and changes nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check the file and change nothing.")] = False,
     from_zset: Annotated[
-        str | None, typer.Option(metavar="KEY", help="A sorted set of another server instead of a file.")
+        str | None, typer.Option(metavar="KEY", help="Import a sorted set of another server, not a file.")
     ] = None,
-    url: Annotated[str | None, typer.Option(metavar="URL", help="That server: redis://…")] = None,
-    board: Annotated[str | None, typer.Option(metavar="PROJECT/BOARD", help="Where its members go.")] = None,
-    period: Annotated[str | None, typer.Option(metavar="NAME", help="Into which window of it.")] = None,
+    url: Annotated[
+        str | None, typer.Option(metavar="URL", help="With --from-zset: the other server, redis://…")
+    ] = None,
+    board: Annotated[
+        str | None, typer.Option(metavar="PROJECT/BOARD", help="With --from-zset: the board to fill.")
+    ] = None,
+    period: Annotated[
+        str | None, typer.Option(metavar="NAME", help="With --from-zset: the window to fill.")
+    ] = None,
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
-    """Read boards from a file, or a sorted set from another server."""
+    """Import boards from a file, or a sorted set from another server."""
     if (file is None) == (from_zset is None):
         raise InvalidInput("name a file, or a sorted set with --from-zset")
     if from_zset is not None and (url is None or board is None):
-        raise InvalidInput("--from-zset needs --url of its server and --board for its members")
+        raise InvalidInput("--from-zset needs --url for its server and --board for its members")
     session = CommandSession(data_dir, as_json=json)
 
     async def work(laurels: "Laurels") -> "ImportCounts":
@@ -94,7 +103,7 @@ def import_(  # noqa: PLR0913  # each is an option of the command
             return await laurels.import_lines(lambda: _lines(file or ""), into, progress, dry_run=dry_run)
 
     found = session.run(work)
-    passed = f", {grouped(found.passed)} of windows that are over passed by" if found.passed else ""
+    passed = f"; skipped {grouped(found.passed)} of windows that are over" if found.passed else ""
     session.show(
         found,
         f"{'would import' if dry_run else 'imported'} {grouped(found.entries)} entries of "
@@ -111,7 +120,7 @@ async def _boards(laurels: "Laurels", project: str | None) -> list[str]:
 
 @contextmanager
 def _written(file: str) -> "Generator[BinaryIO | parquet_file.ParquetLines]":
-    """The file is there once it is whole."""
+    """Opens a file for writing that appears under its name only when it is complete."""
     part = Path(f"{file}.part")
     try:
         with part.open("wb") as raw:

@@ -1,6 +1,7 @@
-"""API keys: made, listed and revoked."""
+"""`laurels keys`: creates, lists and revokes API keys."""
 
 import re
+from dataclasses import asdict
 from typing import Annotated, cast
 
 import typer
@@ -14,7 +15,7 @@ from laurels.cli.output import printable, table
 from laurels.cli.session import CommandSession
 from laurels.errors import InvalidInput, NotFound
 
-app = typer.Typer(help="API keys.", rich_markup_mode=None)
+app = typer.Typer(help="Create, list and revoke API keys.", rich_markup_mode=None)
 
 
 @app.command()
@@ -22,24 +23,24 @@ def create(
     project: Annotated[
         str,
         typer.Argument(
-            metavar="PROJECT", help="Whose key it is; '*' is every project's.", show_default=False
+            metavar="PROJECT", help="The key's project, or '*' for every project.", show_default=False
         ),
     ],
     *,
     scope: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="SCOPE", help="read, submit or admin; can be repeated. (default: read and submit)"
+            metavar="SCOPE", help="read, submit or admin. Can be repeated. (default: read and submit)"
         ),
     ] = None,
-    label: Annotated[str, typer.Option(metavar="TEXT", help="What it is for.")] = "",
+    label: Annotated[str, typer.Option(metavar="TEXT", help="What the key is for.")] = "",
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
-    """Make a key. It is shown once: only its digest is kept."""
+    """Create a key and show it once. Laurels keeps only its digest."""
     if project != EVERY_PROJECT and not re.fullmatch(NAME_PATTERN, project):
         raise InvalidInput.at("project", "1 to 64 of A-Z a-z 0-9 - _ . or '*' for every project")
-    scopes = cast("list[Scope]", scope or ["read", "submit"])  # what is none is refused by the store
+    scopes = cast("list[Scope]", scope or ["read", "submit"])  # the store refuses unknown ones
     session = CommandSession(data_dir, as_json=json)
     key, secret = session.run(lambda laurels: laurels.keys.create(project, scopes, label))
     note = Text(f"Shown once. Revoke it with: laurels keys revoke {key.prefix}", "dim")
@@ -51,11 +52,11 @@ def create(
 @app.command(name="list")
 def list_keys(
     *,
-    project: Annotated[str | None, typer.Option(metavar="PROJECT", help="Only the keys of this one.")] = None,
+    project: Annotated[str | None, typer.Option(metavar="PROJECT", help="Only keys of this project.")] = None,
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
-    """List the keys, oldest first, revoked ones too."""
+    """List keys, oldest first, including revoked ones."""
     session = CommandSession(data_dir, as_json=json)
     keys = session.run(lambda laurels: laurels.keys.keys(project))
     picture = table("key", "project", "scopes", "label", "made", "state")
@@ -72,14 +73,14 @@ def revoke(
     key: Annotated[
         str,
         typer.Argument(
-            metavar="KEY", help="Its prefix (lk_ and 8 characters), or its id.", show_default=False
+            metavar="KEY", help="The key's prefix (lk_ and 8 characters) or id.", show_default=False
         ),
     ],
     *,
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
-    """Put a key out of force, for good."""
+    """Revoke a key permanently."""
     session = CommandSession(data_dir, as_json=json)
     prefix = "_".join(key.split("_")[:2]) if key.startswith("lk_") else key
     if not session.run(lambda laurels: laurels.keys.revoke(prefix)):
@@ -88,12 +89,4 @@ def revoke(
 
 
 def _document(key: ApiKey) -> dict[str, object]:
-    return {
-        "id": key.id,
-        "prefix": key.prefix,
-        "project": key.project,
-        "scopes": sorted(key.scopes),
-        "label": key.label,
-        "created_at": key.created_at,
-        "revoked_at": key.revoked_at,
-    }
+    return {**asdict(key), "scopes": sorted(key.scopes)}

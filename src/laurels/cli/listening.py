@@ -1,4 +1,4 @@
-"""The address that is listened on: taken before anything else starts, so that nothing starts in vain."""
+"""The address to listen on. `serve` binds it first, so that a used port stops it before anything starts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Address:
 
     @property
     def url(self) -> str:
-        """As this machine reaches it."""
+        """The URL for a client on this machine."""
         address = ipaddress.ip_address(self.host)
         if address.is_unspecified:
             address = ipaddress.ip_address("127.0.0.1" if address.version == 4 else "::1")
@@ -33,7 +33,7 @@ class Address:
 
 
 class Listener:
-    """Bound, but not listening yet: who connects too early is refused, not left waiting."""
+    """A socket that is bound but does not listen yet: an early connection is refused and does not hang."""
 
     def __init__(self, host: str, port: int) -> None:
         family, where = _resolve(host, port)
@@ -59,7 +59,7 @@ def _resolve(host: str, port: int) -> tuple[socket.AddressFamily, tuple[object, 
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (socket.gaierror, UnicodeError):
-        raise StartupError(f"{host!r} is no address that can be found: choose another with --host") from None
+        raise StartupError(f"the address {host!r} cannot be found: choose another with --host") from None
     family, _, _, _, where = min(found, key=lambda each: each[0] != socket.AF_INET)
     return family, where
 

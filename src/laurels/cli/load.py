@@ -1,4 +1,4 @@
-"""`laurels load`: a file of scores into a board, however many there are."""
+"""`laurels load`: submits a file of scores, of any size, to a board."""
 
 import codecs
 import csv
@@ -13,8 +13,7 @@ import msgspec
 import typer
 
 from laurels.boards.ordering import number_in
-from laurels.cli.numbers import parse_time
-from laurels.cli.options import BoardName, DataDir, Json
+from laurels.cli.options import BoardName, DataDir, Json, parse_time
 from laurels.cli.output import grouped, printable, table
 from laurels.cli.session import CommandSession
 from laurels.errors import InvalidInput
@@ -26,14 +25,14 @@ if TYPE_CHECKING:
 
     from laurels import Laurels
 
-# As the API has it.
+# The same limit as in the API.
 LINE_BYTES = 2**20
 SHOWN = 20
-"""Refusals that are shown to people; programs get them all."""
+"""How many refusals the table shows; `--json` has them all."""
 
 
 class RefusedLine(msgspec.Struct, frozen=True):
-    """A submission that was refused: its place among the submissions, its line in the file, and why."""
+    """A refused submission: its place among the submissions, its line in the file, and the reason."""
 
     index: int
     line: int
@@ -41,8 +40,6 @@ class RefusedLine(msgspec.Struct, frozen=True):
 
 
 class Loaded(msgspec.Struct, frozen=True):
-    """What became of a file."""
-
     accepted: int
     rejected: list[RefusedLine]
 
@@ -53,13 +50,13 @@ _decode = msgspec.json.Decoder(Submission).decode
 def load(
     board: BoardName,
     file: Annotated[
-        str, typer.Argument(metavar="FILE", help="A .csv or NDJSON file, or - for stdin (NDJSON).")
+        str, typer.Argument(metavar="FILE", help="A .csv or NDJSON file, or - for NDJSON on stdin.")
     ],
     *,
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
-    """Load a file of scores into a board. Exits with 1 when any line was refused."""
+    """Submit a file of scores to a board. The exit code is 1 if any line was refused."""
     session = CommandSession(data_dir, as_json=json)
 
     async def send(laurels: "Laurels") -> Loaded:
@@ -88,20 +85,20 @@ def load(
 def _numbered(
     lines: Iterator[tuple[int, Submission | InvalidInput]], numbers: "array[int]"
 ) -> Iterator[Submission | InvalidInput]:
-    """What the lines say; the line of each is appended to `numbers`."""
+    """The submissions; their line numbers are appended to `numbers`."""
     for number, submission in lines:
         numbers.append(number)
         yield submission
 
 
 def _estimate(done: int, stream: BinaryIO, size: int) -> int:
-    """How many submissions there will be, by how far into the file the first ones reach."""
+    """How many submissions the file has, estimated from its size and the part that was read."""
     return round(done * size / stream.tell()) if size and stream.tell() else done
 
 
 @contextmanager
 def _opened(file: str) -> "Generator[tuple[BinaryIO, int]]":
-    """The file and how many bytes it has; 0 where nobody knows."""
+    """The file and its size in bytes; 0 if unknown."""
     if file == "-":
         yield sys.stdin.buffer, 0
         return
@@ -114,7 +111,7 @@ def _opened(file: str) -> "Generator[tuple[BinaryIO, int]]":
 
 
 def _json_lines(stream: BinaryIO) -> Iterator[tuple[int, Submission | InvalidInput]]:
-    """One submission a line, as the batch route takes them."""
+    """One submission a line, as in the batch route."""
     for number, line in enumerate(_lines(stream), 1):
         if line.strip():
             try:
@@ -131,8 +128,8 @@ def _json_lines(stream: BinaryIO) -> Iterator[tuple[int, Submission | InvalidInp
 
 
 def _lines(stream: BinaryIO) -> Iterator[bytes]:
-    """The lines without their ends; of one that is too long no more than tells that it is."""
-    mark = codecs.BOM_UTF8  # as some programs begin a file
+    """The lines of a file. A line that is too long is cut one byte after the limit."""
+    mark = codecs.BOM_UTF8  # some programs begin a file with it
     while line := stream.readline(LINE_BYTES + 1):
         rest = line
         while rest and not rest.endswith(b"\n"):
@@ -142,8 +139,8 @@ def _lines(stream: BinaryIO) -> Iterator[bytes]:
 
 
 def _csv_lines(stream: BinaryIO) -> Iterator[tuple[int, Submission | InvalidInput]]:
-    """Columns member and score, perhaps at and id; every other column is a group dimension."""
-    # What is not UTF-8 stays a lone surrogate, which is refused like any other bad member.
+    """Columns member and score, optionally at and id; every other column is a group dimension."""
+    # Bytes that are not UTF-8 become lone surrogates, which the check of the member refuses.
     rows = csv.reader((line.decode("utf-8", "surrogateescape") for line in _lines(stream)), strict=True)
     columns = [name.strip() for name in next(rows, list[str]())]
     if not {"member", "score"} <= set(columns):

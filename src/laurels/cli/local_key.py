@@ -1,7 +1,6 @@
-"""The key of this machine: an admin key for every project, made once and kept in the data folder.
+"""The local key: an admin key for every project, made once and kept in the data folder.
 
-It is only for Laurels as it runs on a desk: both stores embedded, listening on loopback alone. Started in
-any other way, Laurels puts it out of force.
+It is valid only while both stores are embedded and Laurels listens on loopback. Otherwise `serve` revokes it.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ FILE = "local.key"
 
 
 def local_key(data_dir: Path) -> str:
-    """The same secret at each start. The file is for the user who runs Laurels only."""
+    """The secret, the same at each start. Only the user who runs Laurels can read the file."""
     path = data_dir / FILE
     try:
         with os.fdopen(
@@ -31,5 +30,5 @@ def local_key(data_dir: Path) -> str:
         pass
     secret = path.read_text().strip()
     if not secret.startswith(f"lk_{LABEL}_"):
-        raise DataFolderUnusable(f"{path} does not hold a key: remove it, and the next start makes another")
+        raise DataFolderUnusable(f"{path} does not hold a key: remove it; the next start makes a new one")
     return secret

@@ -1,4 +1,4 @@
-"""How many connections the limit of open files leaves room for."""
+"""How many connections the limit of open files allows."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Final
 
 from laurels.logs import get_logger
 
-# For the stores' connections, logs, libraries, and connections that are being refused.
+# Left for the stores' connections, logs, libraries, and connections that Laurels is refusing.
 RESERVED: Final = 256
 
 log = get_logger("laurels.serve")
 
 
 def connections_within(wanted: int) -> int:
-    """As many as wanted, or as fit. Raises the soft limit of this process and its workers where it can."""
+    """How many of the wanted connections the limit allows. Raises this process's soft limit if it can."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= wanted + RESERVED:
         return wanted
@@ -22,12 +22,12 @@ def connections_within(wanted: int) -> int:
     if raised > soft:
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (raised, hard))
-        except (OSError, ValueError):  # macOS has another limit, which it does not tell
+        except (OSError, ValueError):  # macOS has another, hidden limit
             raised = soft
     fitting = max(1, min(wanted, raised - RESERVED))
     if fitting < wanted:
         log.warning(
-            "fewer connections than max_connections",
+            "the limit of open files allows fewer connections than max_connections",
             connections=fitting,
             max_connections=wanted,
             todo=f"raise the limit of open files (ulimit -n) to {wanted + RESERVED}",

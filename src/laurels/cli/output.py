@@ -1,4 +1,4 @@
-"""What commands say: tables and progress for people, one JSON document for programs."""
+"""The output of commands: tables and progress for people, one JSON document for programs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Output:
         self._messages = Console(stderr=True, highlight=False, emoji=False)
 
     def show(self, document: object, picture: RenderableType) -> None:
-        """The document to programs, the picture to people."""
+        """Prints the document as JSON for programs, or the picture for people."""
         if self.as_json:
             sys.stdout.write(msgspec.json.encode(document).decode() + "\n")
             sys.stdout.flush()
@@ -38,12 +38,12 @@ class Output:
 
     @property
     def is_watched(self) -> bool:
-        """Whether somebody sees what goes on while it goes on."""
+        """Whether a person sees progress: in a terminal, without `--json`."""
         return self._messages.is_terminal and not self.as_json
 
     @contextmanager
     def working(self, doing: str) -> Generator[Callable[[str], None]]:
-        """A spinner, as long as it takes; what is yielded changes its words."""
+        """Shows a spinner; yields a function that changes its text."""
         if not self.is_watched:
             yield lambda _: None
             return
@@ -52,7 +52,7 @@ class Output:
 
     @contextmanager
     def counting(self, doing: str) -> Generator[Callable[[int, int], None]]:
-        """A bar; what is yielded moves it: so many done, of so many."""
+        """Shows a progress bar; yields a function of the count done and the total."""
         if not self.is_watched:
             yield lambda _done, _of: None
             return
@@ -67,16 +67,16 @@ class Output:
 
 
 def complain(message: str) -> None:
-    """One line on stderr; what a server said last may follow it, indented."""
+    """Prints an error in one line on stderr. The last lines of a server's log may follow, indented."""
     console = Console(stderr=True, highlight=False, emoji=False)
-    first, *evidence = message.splitlines() or ["something went wrong"]
+    first, *log_lines = message.splitlines() or ["something went wrong"]
     console.print(Text.assemble(("laurels: ", "bold red"), printable(first)), soft_wrap=True)
-    for line in evidence:
+    for line in log_lines:
         console.print(Text(printable(line), "dim"), soft_wrap=True)
 
 
 def table(*columns: str, title: str | None = None, caption: str | None = None) -> Table:
-    """A plain table; a column that begins with > is aligned to the right."""
+    """A plain table. A `>` before a column's name aligns it to the right."""
     made = Table(
         title=title, caption=caption, title_justify="left", caption_justify="left", title_style="bold"
     )
@@ -86,7 +86,7 @@ def table(*columns: str, title: str | None = None, caption: str | None = None) -
 
 
 def printable(text: str) -> str:
-    """Any text, harmless in a terminal: control characters, which members may have, are shown as escapes."""
+    """The text made safe for a terminal: escapes replace control characters, which members may contain."""
     return re.sub(r"[^\S ]|[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]", _escaped, text)
 
 
@@ -95,14 +95,14 @@ def _escaped(found: re.Match[str]) -> str:
 
 
 def grouped(number: float) -> str:
-    """1234567 is 1,234,567; all digits of a fraction stay."""
+    """1234567 as 1,234,567; keeps all digits of a fraction."""
     if isinstance(number, int) or (number.is_integer() and abs(number) < 2**53):
         return f"{int(number):,}"
     return f"{number:,}" if abs(number) < 2**53 else repr(number)
 
 
 def duration(seconds: float) -> str:
-    """In the two largest units: 3 d 4 h, 12 min, 40 s."""
+    """In one or two units: 3 d 4 h, 12 min, 40 s."""
     whole = max(0, round(seconds))
     days, hours, minutes = whole // DAY, whole % DAY // HOUR, whole % HOUR // MINUTE
     if days:

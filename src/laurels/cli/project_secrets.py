@@ -1,6 +1,7 @@
-"""Secrets of projects, for players' tokens and for signatures: made, listed and revoked."""
+"""`laurels secrets`: creates, lists and revokes the secrets behind players' tokens and signatures."""
 
 import re
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -8,41 +9,42 @@ import typer
 from rich.console import Group
 from rich.text import Text
 
-from laurels.access.store.secrets import NewSecret, ProjectSecret
+from laurels.access.store.secrets import NewSecret
 from laurels.boards.declared import NAME_PATTERN
 from laurels.cli.options import DataDir, Json
 from laurels.cli.output import printable, table
 from laurels.cli.session import CommandSession
 from laurels.errors import InvalidInput, NotFound
 
-app = typer.Typer(help="Secrets of players' tokens and of signatures.", rich_markup_mode=None)
+app = typer.Typer(help="Create, list and revoke secrets of projects.", rich_markup_mode=None)
 
 
 @app.command()
 def create(  # noqa: PLR0913  # a parameter is an option
-    project: Annotated[str, typer.Argument(metavar="PROJECT", help="Whose it is.", show_default=False)],
+    project: Annotated[str, typer.Argument(metavar="PROJECT", help="The project.", show_default=False)],
     use: Annotated[
-        str, typer.Argument(metavar="USE", help="What it is for: players or signatures.", show_default=False)
+        str,
+        typer.Argument(metavar="USE", help="players (for their tokens) or signatures.", show_default=False),
     ],
     *,
     algorithm: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="Of players' tokens: HS256, EdDSA, ES256 or RS256. (default: HS256)"
+            metavar="NAME", help="For players' tokens: HS256, EdDSA, ES256 or RS256. (default: HS256)"
         ),
     ] = None,
     public_key: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Verify tokens with this key (PEM), not with a secret made here."),
+        typer.Option(metavar="FILE", help="Verify tokens with this public key (PEM) instead of a secret."),
     ] = None,
     required: Annotated[
-        bool, typer.Option("--required", help="Of signatures: refuse submissions that are not signed.")
+        bool, typer.Option("--required", help="For signatures: refuse unsigned submissions.")
     ] = False,
-    label: Annotated[str, typer.Option(metavar="TEXT", help="What it is for.")] = "",
+    label: Annotated[str, typer.Option(metavar="TEXT", help="What the secret is for.")] = "",
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
-    """Make a secret, or take a public key. A secret is shown once."""
+    """Create a secret and show it once, or store a public key."""
     if not re.fullmatch(NAME_PATTERN, project):
         raise InvalidInput.at("project", "1 to 64 of A-Z a-z 0-9 - _ .")
     wanted = NewSecret(use, algorithm, _read(public_key), required, label)
@@ -50,19 +52,19 @@ def create(  # noqa: PLR0913  # a parameter is an option
     secret, made = session.run(lambda laurels: laurels.secrets.create(project, wanted))
     note = Text(f"Revoke it with: laurels secrets revoke {secret.id}", "dim")
     shown = Text(made or secret.id, "bold", no_wrap=True, overflow="ignore")
-    session.show({**_document(secret), "secret": made}, Group(shown, note))
+    session.show({**asdict(secret), "secret": made}, Group(shown, note))
 
 
 @app.command(name="list")
 def list_secrets(
     *,
     project: Annotated[
-        str | None, typer.Option(metavar="PROJECT", help="Only the secrets of this one.")
+        str | None, typer.Option(metavar="PROJECT", help="Only secrets of this project.")
     ] = None,
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
-    """List the secrets, oldest first, revoked ones too; never themselves."""
+    """List secrets, oldest first, including revoked ones. The secrets themselves are never shown."""
     session = CommandSession(data_dir, as_json=json)
     secrets = session.run(lambda laurels: laurels.secrets.secrets(project))
     picture = table("secret", "project", "use", "algorithm", "label", "made", "state")
@@ -72,17 +74,19 @@ def list_secrets(
         made = f"{secret.created_at:%Y-%m-%d %H:%M}"
         names = (secret.id, secret.project, use, secret.algorithm, secret.label, made)
         picture.add_row(*(Text(printable(name)) for name in names), state)
-    session.show([_document(secret) for secret in secrets], picture if secrets else "There are no secrets.")
+    session.show(secrets, picture if secrets else "There are no secrets.")
 
 
 @app.command()
 def revoke(
-    secret: Annotated[str, typer.Argument(metavar="ID", help="ls_ and 8 characters.", show_default=False)],
+    secret: Annotated[
+        str, typer.Argument(metavar="ID", help="The secret's id: ls_ and 8 characters.", show_default=False)
+    ],
     *,
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
-    """Put a secret out of force, for good."""
+    """Revoke a secret permanently."""
     session = CommandSession(data_dir, as_json=json)
     identity = "_".join(secret.split("_")[:2])
     if not session.run(lambda laurels: laurels.secrets.revoke(identity)):
@@ -98,16 +102,3 @@ def _read(path: Path | None) -> str | None:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
         raise InvalidInput.at("public_key", f"{path} cannot be read: {reason}") from None
-
-
-def _document(secret: ProjectSecret) -> dict[str, object]:
-    return {
-        "id": secret.id,
-        "project": secret.project,
-        "use": secret.use,
-        "algorithm": secret.algorithm,
-        "required": secret.required,
-        "label": secret.label,
-        "created_at": secret.created_at,
-        "revoked_at": secret.revoked_at,
-    }

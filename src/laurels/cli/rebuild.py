@@ -1,4 +1,4 @@
-"""`laurels rebuild`: boards made anew from their journals, or compared with them."""
+"""`laurels rebuild`: rebuilds boards from their journals, or compares them."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,21 +15,21 @@ if TYPE_CHECKING:
 
 
 def rebuild(  # noqa: PLR0913  # each is an option of the command
-    board: Annotated[str | None, typer.Argument(metavar="[PROJECT/BOARD]", show_default=False)] = None,
+    board: Annotated[str | None, typer.Argument(metavar="PROJECT/BOARD", show_default=False)] = None,
     *,
     every: Annotated[bool, typer.Option("--all", help="Every board that has a journal.")] = False,
     verify: Annotated[
-        bool, typer.Option("--verify", help="Only compares the board with its journal.")
+        bool, typer.Option("--verify", help="Only compare the board with its journal.")
     ] = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Gives up entries that the journal does not tell of.")
+        bool, typer.Option("--force", help="Rebuild even if that loses entries that the journal lacks.")
     ] = False,
     data_dir: DataDir = None,
     json: Json = False,
 ) -> int:
-    """Make a board anew from its journal."""
+    """Rebuild a board from its journal, or compare them."""
     if (board is None) != every:
-        raise InvalidInput("name a board as PROJECT/BOARD, or say --all")
+        raise InvalidInput("name a board as PROJECT/BOARD, or add --all")
     session = CommandSession(data_dir, as_json=json)
 
     async def work(laurels: "Laurels") -> tuple[list["Rebuilding"], list[str]]:

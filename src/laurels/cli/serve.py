@@ -1,4 +1,4 @@
-"""`laurels serve`: the stores, then the API, until it is told to stop."""
+"""`laurels serve`: starts the stores and the API, and runs until a signal stops it."""
 
 import asyncio
 import logging
@@ -37,18 +37,18 @@ if TYPE_CHECKING:
 APP = "laurels.cli.serve:worker_app"
 UVICORN: dict[str, Any] = {
     "factory": True,
-    "ws": "none",  # an offer to upgrade is ignored
+    "ws": "none",  # ignores requests to upgrade
     "http": "laurels.http.server.fast_protocol:Protocol",  # httptools
     "log_config": None,
     "access_log": False,  # the API has its own
     "server_header": False,
-    "proxy_headers": False,  # the API reads them itself, from proxies that the settings trust
-    "timeout_graceful_shutdown": 10,  # seconds that requests under way have to end
+    "proxy_headers": False,  # the API reads them itself, from trusted proxies
+    "timeout_graceful_shutdown": 10,  # seconds for the current requests to end
 }
 
 
 class Terminated(BaseException):
-    """SIGTERM arrived: an end in good order."""
+    """SIGTERM arrived: stop in good order."""
 
 
 @dataclass(frozen=True)
@@ -56,12 +56,12 @@ class Stores:
     valkey_url: str
     postgres_url: str
     data_dir: Path | None
-    """Where both are, when both are ours."""
+    """The data folder if both stores are embedded."""
 
 
 @dataclass(frozen=True)
 class Demos:
-    """What is to be invented, where there is nothing."""
+    """Which invented data to fill in."""
 
     arcade: bool
     campuses: bool
@@ -81,23 +81,25 @@ def serve(  # noqa: PLR0913  # a parameter is an option
             metavar="N",
             min=0,
             max=65535,
-            help="The port; 0 takes a free one. (default: 8000)",
+            help="The port; 0 picks a free one. (default: 8000)",
             show_default=False,
         ),
     ] = None,
     data_dir: DataDir = None,
     workers: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="How many processes answer. (default: 1)", show_default=False),
+        typer.Option(
+            metavar="N", min=1, help="How many processes serve HTTP. (default: 1)", show_default=False
+        ),
     ] = None,
     demo: Annotated[bool, typer.Option("--demo", help="Fill the demo board, if it is empty.")] = False,
     campus: Annotated[bool, typer.Option("--campus", help="Invent campuses, if there are none.")] = False,
     no_jobs: Annotated[
-        bool, typer.Option("--no-jobs", help="Leave background work to `laurels worker` elsewhere.")
+        bool, typer.Option("--no-jobs", help="Leave background work to a separate `laurels worker`.")
     ] = False,
     json: Json = False,
 ) -> None:
-    """Start Laurels: its stores, unless URLs name others, and the API."""
+    """Start the API and the stores. URLs in the settings name stores of your own."""
     settings = load_settings(host=host, port=port, data_dir=data_dir, workers=workers)
     _set_up_logs(settings)
     output = Output(as_json=json)
@@ -113,14 +115,14 @@ def serve(  # noqa: PLR0913  # a parameter is an option
             with nullcontext() if no_jobs else Background():
                 _answer_requests(settings, listener)
             if not announcement.was_made:
-                raise StartupError("the API did not start: the log above says why")
+                raise StartupError("the API did not start: see the log above")
     except Terminated:
         return
 
 
 def worker_app() -> "FastAPI":
-    """The app, in each process that answers; what it needs is in the environment."""
-    from laurels.http.app import app_from_settings  # noqa: PLC0415  # half a second that other commands do without
+    """The app of each HTTP process. Its settings come from the environment."""
+    from laurels.http.app import app_from_settings  # noqa: PLC0415  # takes half a second, which other commands save
 
     _set_up_logs(load_settings())
     _end_with_parent()
@@ -145,10 +147,10 @@ def _stores(settings: Settings, output: Output) -> Generator[Stores]:
 async def _prepare(
     settings: Settings, stores: Stores, listener: Listener, output: Output, demos: Demos
 ) -> Welcome:
-    """Everything that must be done once, before however many workers start."""
+    """Does what must happen once, before the HTTP processes start."""
     async with Laurels(valkey_url=stores.valkey_url, postgres_url=stores.postgres_url) as laurels:
         if demos.arcade:
-            with output.counting("Filling the demo") as progress:
+            with output.counting("Filling the demo board") as progress:
                 await demo_project.fill(laurels, progress=progress)
         if demos.campuses:
             with output.counting("Inventing campuses") as progress:
@@ -176,7 +178,7 @@ async def _settle_local_key(laurels: Laurels, data_dir: Path | None) -> str | No
 
 
 def _answer_requests(settings: Settings, listener: Listener) -> None:
-    """Until SIGINT or SIGTERM: the first ends as KeyboardInterrupt, the second as Terminated or a return."""
+    """Serves until SIGINT, which raises KeyboardInterrupt, or SIGTERM, which raises Terminated or returns."""
     options: dict[str, Any] = UVICORN | {
         "timeout_keep_alive": settings.keep_alive,
         "limit_concurrency": open_files.connections_within(settings.max_connections),
@@ -192,7 +194,7 @@ def _answer_requests(settings: Settings, listener: Listener) -> None:
 
 @contextmanager
 def _remembering_interrupts() -> Generator[None]:
-    """Raises the Ctrl-C that uvicorn's supervisor of workers obeyed without a word."""
+    """Raises KeyboardInterrupt after a Ctrl-C, which uvicorn's supervisor of workers handles silently."""
     reading, writing = os.pipe()
     os.set_blocking(reading, False)
     os.set_blocking(writing, False)
@@ -209,7 +211,7 @@ def _remembering_interrupts() -> Generator[None]:
 
 
 def _end_with_parent() -> None:
-    """A worker whose parent was killed stops too, and leaves the port."""
+    """Stops a worker process whose parent was killed, to free the port."""
     parent = multiprocessing.parent_process()
     if parent is None:
         return
@@ -222,7 +224,7 @@ def _end_with_parent() -> None:
 
 
 def _set_up_logs(settings: Settings) -> None:
-    """Others are heard from warnings on; in a terminal so are requests, unless a level was asked for."""
+    """Libraries log only warnings and errors; in a terminal, so do requests unless a level is set."""
     configure_logs(settings)
     quiet = ["alembic", "uvicorn"] if settings.log_level != "debug" else []
     if sys.stderr.isatty() and "log_level" not in settings.model_fields_set:
@@ -232,7 +234,7 @@ def _set_up_logs(settings: Settings) -> None:
 
 
 def _logged(say: Callable[[str], None], output: Output) -> Callable[[str], None]:
-    """Where nobody watches a spinner, the log tells what takes long."""
+    """The spinner in a terminal, and the log elsewhere."""
     log = get_logger("laurels.serve")
     return say if output.is_watched else log.info
 

@@ -1,4 +1,4 @@
-"""One command's use of Laurels: opened, used, closed, with a spinner while it takes long."""
+"""Opens Laurels for one command and closes it afterwards, with a spinner while it starts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Answer = TypeVar("Answer")
 
 
 class CommandSession:
-    """Joins the servers that `laurels serve` runs on the data folder, or starts them for the moment."""
+    """Joins the servers that `laurels serve` runs on the data folder, or starts them for one command."""
 
     def __init__(self, data_dir: Path | None, *, as_json: bool) -> None:
         self.output = Output(as_json=as_json)

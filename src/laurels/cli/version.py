@@ -6,6 +6,6 @@ from laurels.cli.output import Output
 
 
 def version(*, json: Json = False) -> None:
-    """The version of Laurels and of Python."""
+    """Print the versions of Laurels and Python."""
     versions = {"laurels": installed("laurels"), "python": platform.python_version()}
     Output(as_json=json).show(versions, f"Laurels {versions['laurels']}, Python {versions['python']}")

@@ -1,4 +1,4 @@
-"""What `serve` says once it answers: where, with which key, and two commands to try."""
+"""The message of `serve` once the API answers: the address, a key and commands to try."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from laurels.cli.output import Output
 
 POLL = 0.02
-"""Seconds between two looks whether the API answers."""
+"""Seconds between two checks whether the API answers."""
 OWN_BOARD = "my-game/high-scores"
 
 
@@ -26,20 +26,18 @@ OWN_BOARD = "my-game/high-scores"
 class Welcome:
     url: str
     board: str
-    """The board that the commands use."""
+    """The board in the commands."""
     is_defined: bool
     key: str | None
     key_file: Path | None
     key_variable: str
-    """Where the commands look for a key that is not shown."""
+    """The variable that the commands take the key from if it is not shown."""
     token: str | None = None
-    """Of one of the invented people of the campuses."""
+    """The token of one of the campuses' invented people."""
 
     @property
     def page(self) -> str:
-        """The board, if there is one to see. The key is in the fragment: browsers do not send that to any
-        server, nor log it.
-        """
+        """The board's page, if the board exists. The key is in the fragment, which browsers send nowhere."""
         path = f"boards/{self.board}" if self.is_defined else ""
         return f"{self.url}/{path}#key={self.key}" if self.key else f"{self.url}/{path}"
 
@@ -49,7 +47,7 @@ class Welcome:
 
     @property
     def commands(self) -> list[str]:
-        """Ready to be pasted."""
+        """Commands to paste into a shell."""
         project, board = self.board.split("/")
         at = f"{self.url}/v1/projects/{project}/boards/{board}"
         key = f'-H "Authorization: Bearer {self.key or f"${self.key_variable}"}"'
@@ -61,13 +59,8 @@ class Welcome:
 
     @property
     def document(self) -> dict[str, object]:
-        said: dict[str, object] = {
-            "url": self.url,
-            "page": self.page,
-            "key": self.key,
-            "commands": self.commands,
-        }
-        return said | ({"campus": self.campus} if self.campus else {})
+        document = {"url": self.url, "page": self.page, "key": self.key, "commands": self.commands}
+        return document | ({"campus": self.campus} if self.campus else {})
 
     @property
     def picture(self) -> Text:
@@ -80,14 +73,11 @@ class Welcome:
         if self.key:
             _line(text, "key", self.key)
             text.append(
-                f"           for every project, on this machine only; kept in {self.key_file}\n", "dim"
+                f"           for every project, on this machine only; stored in {self.key_file}\n", "dim"
             )
         else:
-            _line(
-                text,
-                "key",
-                f"`laurels keys create PROJECT` makes one; the commands take it from ${self.key_variable}",
-            )
+            where = f"the commands read it from ${self.key_variable}"
+            _line(text, "key", f"make one with `laurels keys create PROJECT`; {where}")
         text.append("\n  Try it:\n\n")
         for command in self.commands:
             text.append(f"  {command}\n\n")
@@ -96,7 +86,7 @@ class Welcome:
 
 
 class Announcement:
-    """Waits beside the server until it answers, then says so, once."""
+    """Waits in a thread until the server answers, then prints the welcome once."""
 
     def __init__(self, welcome: Welcome, output: Output) -> None:
         self._welcome = welcome
@@ -108,7 +98,7 @@ class Announcement:
         while not _answers(self._welcome.url):
             time.sleep(POLL)
         self.was_made = True
-        with contextlib.suppress(BrokenPipeError):  # nobody listens any more
+        with contextlib.suppress(BrokenPipeError):  # the reader has gone
             self._output.show(self._welcome.document, self._welcome.picture)
 
 

@@ -1,4 +1,4 @@
-"""`laurels worker`: background work alone; and the process of its own that `laurels serve` keeps for it."""
+"""`laurels worker`: does the background work. `laurels serve` runs a child process for the same work."""
 
 import asyncio
 import os
@@ -19,8 +19,8 @@ from laurels.jobs.runner import Runner
 from laurels.logs import configure_logs, get_logger
 from laurels.settings import load_settings
 
-# How long the process of its own has to end in good order, and how soon it is started again: at first, and
-# at most. One that lived for so long begins anew.
+# How long the child process may take to end; how long to wait before it is started again, at first and at
+# most; and after how long a run the wait begins at the first again.
 END_SECONDS: Final = 10.0
 PAUSE_SECONDS: Final = 0.5
 LONGEST_PAUSE_SECONDS: Final = 30.0
@@ -32,7 +32,7 @@ log = get_logger("laurels.worker")
 
 
 def worker(*, data_dir: DataDir = None, json: Json = False) -> None:
-    """Do the background work: the journal's archive, snapshots, upkeep. Any number of workers share it."""
+    """Do background work. Archives journals, takes snapshots and removes old windows; workers share it."""
     configure_logs(load_settings(data_dir=data_dir))
     output = Output(as_json=json)
 
@@ -44,7 +44,7 @@ def worker(*, data_dir: DataDir = None, json: Json = False) -> None:
             stop = asyncio.Event()
             asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
             names = [job.name for job in AGENDA]
-            output.show({"jobs": names}, Text(f"Working: {', '.join(names)}. Ctrl-C ends it."))
+            output.show({"jobs": names}, Text(f"Working: {', '.join(names)}. Ctrl-C stops it."))
             await Runner(laurels, AGENDA, LOOPS).run(stop)
         finally:
             await laurels.close()
@@ -53,8 +53,8 @@ def worker(*, data_dir: DataDir = None, json: Json = False) -> None:
 
 
 def serve_parent() -> None:
-    """Works until the parent closes our input: it does so however it ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, who ends us
+    """Works until the parent closes our stdin, which it does however it ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which stops us
     configure_logs(load_settings())
 
     async def work() -> None:
@@ -66,7 +66,7 @@ def serve_parent() -> None:
             while os.read(0, 1):
                 pass
             loop.call_soon_threadsafe(stop.set)
-            time.sleep(END_SECONDS)  # whatever hangs now has nobody left to wait for it
+            time.sleep(END_SECONDS)  # if anything hangs now, nothing waits for it
             os._exit(1)
 
         threading.Thread(target=watch, name="parent", daemon=True).start()
@@ -77,7 +77,7 @@ def serve_parent() -> None:
 
 
 class Background:
-    """Keeps a process for background work: starts it again when it dies, and ends it with this one."""
+    """Runs a child process for background work: restarts it when it dies, and stops it with this one."""
 
     def __init__(self) -> None:
         self._ending = threading.Event()
@@ -107,7 +107,7 @@ class Background:
             with self._changing:
                 if self._ending.is_set():
                     return
-                # A session of its own: the signals of a terminal are for the parent.
+                # A new session: the terminal's signals are for the parent.
                 process = subprocess.Popen(COMMAND, stdin=subprocess.PIPE, start_new_session=True)  # noqa: S603  # our own command
                 self._process = process
             began = time.monotonic()
@@ -115,6 +115,6 @@ class Background:
             if self._ending.is_set():
                 return
             pause = PAUSE_SECONDS if time.monotonic() - began > HEALTHY_SECONDS else pause
-            log.warning("background work ended and is started again", code=code, after_seconds=pause)
+            log.warning("background process ended; restarting it", code=code, after_seconds=pause)
             self._ending.wait(pause)
             pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
