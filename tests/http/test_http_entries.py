@@ -187,8 +187,12 @@ async def test_int64_scores_are_strings_in_every_answer(client: AsyncClient, int
         ("period=weekly", "period", "the board has no window 'weekly'; it has: daily, all_time"),
         ("slot=today", "slot", None),
         ("group=city%3DRio", "group", "the board is not ranked by city; its groups: country"),
-        ("cursor=nonsense", "cursor", "is not one that a page gave; begin again without it"),
-        ("rank=3&from=bottom", "rank", "jumps from the top, so it goes with neither cursor nor bottom"),
+        ("cursor=nonsense", "cursor", "is not from a page; start without it"),
+        (
+            "rank=3&from=bottom",
+            "rank",
+            "counts from the top, so it cannot be combined with a cursor or from=bottom",
+        ),
         (
             "top=10",
             "top",

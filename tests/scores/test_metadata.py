@@ -148,11 +148,11 @@ def test_who_has_no_entry_is_not_found_and_uses_up_no_id(engine: Laurels, new_bo
 def test_rolling_windows_carry_none(engine: Laurels, new_board: Callable[..., str]):
     board = new_board(windows=WINDOWS)
     engine.submit(board, "ada", 5)
-    with pytest.raises(InvalidInput, match=r"period: 'rolling_2d' is rolling: .* carry no metadata"):
+    with pytest.raises(InvalidInput, match=r"period: 'rolling_2d' is rolling: .* have no metadata"):
         engine.set_metadata(board, "ada", {"n": 1}, period="rolling_2d")
     rolling = new_board(windows=[{"period": "rolling", "days": 2}])
     engine.submit(rolling, "ada", 5)
-    with pytest.raises(InvalidInput, match=r"rolling windows alone: .* carry no metadata"):
+    with pytest.raises(InvalidInput, match=r"only rolling windows: .* have no metadata"):
         engine.set_metadata(rolling, "ada", {"n": 1})
 
 

@@ -54,7 +54,7 @@ class Retention:
     ) -> list[WindowInfo]:
         """The windows that can be asked for, newest first; of one period, or of all."""
         if not 1 <= limit <= 1000:
-            raise InvalidInput.at("limit", f"must lie within 1 and 1000, not {limit}")
+            raise InvalidInput.at("limit", f"must be from 1 to 1000, not {limit}")
         board = await self._catalog.in_force(ref)
         now = self._clock()
         cut = parse_cut(group, board.definition)

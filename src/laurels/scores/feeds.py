@@ -1,11 +1,11 @@
-"""Boards that receive what another one counts: carried over at once, and completed from the journal.
+"""Feeds: a board passes its submissions on to other boards, at once; the drain completes what was cut off.
 
-A submission counts on its own board first, then on each board that this one feeds, in a call of its own.
-Between the two a process can die, or a node go away. The feeder's journal names the boards that each call
-feeds; a fed board keeps the names of the calls that it ran, until the drain has found them there. What the
-drain does not find it sends again, under the same name: a call from a feeder runs once, whoever sends it.
+A submission counts on its own board first, then on each fed board, in separate calls. A process or a node
+may fail between the two. Therefore the feeder's journal names the boards that each call feeds, and a fed
+board remembers the names of the calls that it ran until the drain has looked. The drain sends missing calls
+again under the same name, and a fed board runs each name once.
 
-A feeder without a journal has nobody who completes: its submissions are carried over by their own call alone.
+Without a journal on the feeder there is no completion: only the submission's own call feeds other boards.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ log = get_logger("laurels.boards")
 
 
 class Feeds:
-    """Carries submissions on to the boards that are fed."""
+    """Passes submissions on to fed boards."""
 
     def __init__(
         self, valkey: Valkey, catalog: Catalog, rolling: Rolling, clock: Clock, durability: Durability
     ) -> None:
-        """`durability`: of what is completed, and of what is archived."""
+        """`durability`: that of completed calls, and of the archive."""
         self._valkey = valkey
         self._catalog = catalog
         self._rolling = rolling
@@ -59,24 +59,25 @@ class Feeds:
     async def carry(
         self, call: SubmitCall, feeds: Sequence[Board], fed: Sequence[Sequence[Checked]], outcome: CallOutcome
     ) -> None:
-        """Carries what the board accepted to the boards that it feeds, as durably. `fed`: each submission as
-        these boards see it.
+        """Sends what the board accepted to the boards that it feeds, with the same durability.
+
+        `fed`: for each submission, its form for each fed board.
         """
         for number, feed in enumerate(feeds):
             parts = [each[number] for each in fed if each[number].index not in outcome.refused]
             for part_call in _calls(call, feed, parts):
                 try:
-                    told = await self._courier.deliver(part_call)
+                    fed_outcome = await self._courier.deliver(part_call)
                 except Unavailable as error:
-                    detail = f"{call.board.ref} counted it, {feed.ref} may not have yet: {error.detail}"
+                    detail = f"{call.board.ref} counted it, but perhaps not yet {feed.ref}: {error.detail}"
                     raise OutcomeUnknown.after(error, detail) from error
-                outcome.unconfirmed += told.unconfirmed
-                _log_refusals(part_call, told)
+                outcome.unconfirmed += fed_outcome.unconfirmed
+                _log_refusals(part_call, fed_outcome)
             self._rolling.prepare(feed, self._clock())
 
     async def complete(self, shard: int, recorded: Sequence[Recorded]) -> list[Recorded]:
-        """Sends fed boards what they have not counted of these calls to one shard of their feeder. Returns
-        the calls that may still be missing somewhere.
+        """Sends fed boards the calls of one shard of their feeder that they have not run. Returns the calls
+        that a fed board may still miss.
         """
         incomplete: list[Recorded] = []
         for feed, calls in _by_feed(recorded).items():
@@ -84,24 +85,24 @@ class Feeds:
             try:
                 board = await self._catalog.board(BoardRef.parse(feed.board))
                 left = await self._missing(board, shard, calls)
-                there = [each for each in calls if each not in left]
-                if left and not await self._is_there(feed):
+                counted = [each for each in calls if each not in left]
+                if left and not await self._exists(feed):
                     left = []
                 while left:
                     await self._complete_one(board, shard, left[0])
                     left = left[1:]
-                await self._confirm(board, shard, there)
+                await self._confirm(board, shard, counted)
             except NotFound:
                 continue  # dropped meanwhile
             except Unavailable as error:
-                log.warning("a fed board cannot be completed yet", fed=feed.board, detail=error.detail)
+                log.warning("fed board not completed yet; will retry", fed=feed.board, detail=error.detail)
                 incomplete += left or calls
             except LaurelsError as error:
-                log.error("a fed board refuses what its feeder counted", fed=feed.board, detail=error.detail)  # noqa: TRY400  # it says all
+                log.error("fed board refuses its feeder's submissions", fed=feed.board, detail=error.detail)  # noqa: TRY400  # the traceback adds nothing
         return incomplete
 
     async def forget(self, shard: int, recorded: Iterable[Recorded]) -> None:
-        """The boards that are fed forget these calls: the journal tells of them no more."""
+        """Removes the names of these calls from the fed boards, once the journal no longer has them."""
         for feed, calls in _by_feed(recorded).items():
             try:
                 board = await self._catalog.board(BoardRef.parse(feed.board))
@@ -120,8 +121,8 @@ class Feeds:
             if not all(known[shard_of(part.member)][number] for part in each.parts)
         ]
 
-    async def _is_there(self, feed: Feed) -> bool:
-        """Whether it is the board that was fed then, and no other that has its name since."""
+    async def _exists(self, feed: Feed) -> bool:
+        """Whether the fed board still exists; a newer board of the same name does not count."""
         board_id = await self._catalog.id_of(BoardRef.parse(feed.board))
         return board_id is not None and board_id <= feed.version
 
@@ -136,21 +137,21 @@ class Feeds:
         _log_refusals(call, await self._courier.deliver(call))
         self._rolling.prepare(board, self._clock())
 
-    async def _confirm(self, board: Board, shard: int, there: list[Recorded]) -> None:
-        """What was counted before may not be as durable yet: its own call may have failed for that; and the
-        node that told of it may have been replaced since.
+    async def _confirm(self, board: Board, shard: int, counted: list[Recorded]) -> None:
+        """Waits until calls that counted before are durable. Their own call may have failed to confirm that,
+        and another node may have taken over since.
         """
         if self.durability == "fast":
             return
         for own in range(board.keys.shards):
             names = [
                 fed_call(each.call, shard)
-                for each in there
+                for each in counted
                 if any(board.keys.shard_of(part.member) == own for part in each.parts)
             ]
             keys = board.keys.of_board(own, "board"), board.keys.of_board(own, "fed")
             if names and await functions.confirm(self._valkey, keys, names, self.durability):
-                raise Unavailable(f"{board.ref} lost what it counted for its feeder")
+                raise Unavailable(f"{board.ref} lost submissions of its feeder; they are sent again")
 
 
 def feeds_of(boards: Iterable[Board]) -> tuple[Feed, ...]:
@@ -158,7 +159,7 @@ def feeds_of(boards: Iterable[Board]) -> tuple[Feed, ...]:
 
 
 def for_feed(feed: Board, given: Submission) -> Submission:
-    """The same submission as a fed board sees it: with its own groups and aggregate."""
+    """The submission for a fed board: with only the groups and the `op` that this board takes."""
     groups = {name: value for name, value in (given.groups or {}).items() if name in feed.dimensions}
     return msgspec.structs.replace(
         given, groups=groups or None, op=given.op if feed.definition.allow_op else None
@@ -166,7 +167,7 @@ def for_feed(feed: Board, given: Submission) -> Submission:
 
 
 def _calls(call: SubmitCall, feed: Board, parts: list[Checked]) -> Iterable[SubmitCall]:
-    """A call for each shard of the feeder, since each has a journal of its own."""
+    """One call for each shard of the feeder, since each shard has its own journal."""
     if not call.board.definition.archive.journal:
         yield replace(call, board=feed, parts=parts, report=False, feeds=())
         return
@@ -187,7 +188,7 @@ def _by_feed(recorded: Iterable[Recorded]) -> dict[Feed, list[Recorded]]:
 
 
 def _checked(board: Board, recorded: Recorded, part: Part) -> Checked:
-    """A submission as its feeder recorded it, at its own moment: its lateness was judged when it came."""
+    """A submission as its feeder recorded it. The feeder judged its lateness when it came."""
     given = Submission(
         member=part.member.decode(),
         score=whole(part.score) if isinstance(part.score, float) else part.score or 0,
@@ -211,7 +212,7 @@ def _log_refusals(call: SubmitCall, outcome: CallOutcome) -> None:
 
 def _log_refusal(call: SubmitCall, index: int, refusal: InvalidInput | KeyTaken) -> None:
     log.warning(
-        "a fed board refused what its feeder counted",
+        "fed board refused a submission that its feeder counted",
         fed=str(call.board.ref),
         call=call.id,
         index=index,

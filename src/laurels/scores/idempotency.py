@@ -1,8 +1,8 @@
-"""Requests that their client gave a key: under one key one request is done, and only once.
+"""Idempotency keys: a request with a key takes effect once.
 
-Whoever is first claims the key; whoever comes meanwhile, in this process or another, is told to wait; whoever
-comes later gets the answer of the first. A claim holds for some seconds only, so that a process that dies
-blocks nobody for longer; what keeps the effect from counting twice then is the ids of the submissions.
+The first request claims the key. A request with the same key in the meantime, in any process, is refused
+with `InFlight`; a later one gets the stored answer. A claim expires after some seconds unless renewed, so
+that a dead process does not block the key; the ids of the submissions then keep them from counting twice.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from laurels.boards.keys import BoardRef
     from laurels.valkey.client import Valkey
 
-# As long as a key may be held by a process that is gone.
+# How long a dead process can hold a key.
 CLAIM_SECONDS: Final = 30
 RENEWAL_SECONDS: Final = 10.0
 FIELD: Final = "Idempotency-Key"
@@ -33,31 +33,31 @@ log = get_logger("laurels.boards")
 
 
 class Claim:
-    """A key while this process works on its request, or the answer that there is already.
+    """A key whose request this process works on, or that has an answer already.
 
-    `fingerprint` says what the request is; where only its end tells, it may be given as late as that.
+    `fingerprint` identifies the request. A streamed request may set it at its end.
     """
 
     def __init__(self, key: str, fingerprint: str) -> None:
         self.key = key
         self.fingerprint = fingerprint
         self.done_as = ""
-        """The fingerprint of the request that was answered."""
+        """The fingerprint of the answered request."""
         self.answer: bytes | None = None
-        """What it was answered; or, once this one is done, what it is."""
+        """The stored answer, or the answer to store."""
 
     @property
     def is_done(self) -> bool:
         return bool(self.done_as)
 
     def check(self) -> None:
-        """Raises `KeyReused` if what was answered was another request than this."""
+        """Raises `KeyReused` if the stored answer belongs to another request."""
         if self.done_as != self.fingerprint:
             raise _reused(self.key)
 
 
 class Once:
-    """Claims on keys, each of one board."""
+    """Claims idempotency keys; each belongs to one board."""
 
     def __init__(self, valkey: Valkey, catalog: Catalog) -> None:
         self._valkey = valkey
@@ -65,10 +65,10 @@ class Once:
 
     @asynccontextmanager
     async def claim(self, ref: BoardRef, key: str, fingerprint: str = "") -> AsyncGenerator[Claim]:
-        """Holds the key for as long as it is worked on; raises `InFlight` or `KeyReused`.
+        """Holds the key during the block. Raises `InFlight` or `KeyReused`.
 
-        With an `answer` in the end, it is kept for a day. Otherwise the key is free again; after an error
-        that leaves the outcome unknown, only for the same request.
+        If the block sets an `answer`, it is kept for a day. Otherwise the key becomes free again; after an
+        error with an unknown outcome, only for the same request.
         """
         board = await self._catalog.board(ref)
         once = board.keys.generations(0, "once")
@@ -79,7 +79,7 @@ class Once:
         match found.outcome:
             case b"busy":
                 raise InFlight(
-                    f"a request with the {FIELD} {key!r} is under way; try again when it is answered"
+                    f"a request with the {FIELD} {key!r} is in progress; try again when it is answered"
                 )
             case b"other":
                 raise _reused(key)
@@ -97,7 +97,7 @@ class Once:
             await self._settle(once, Settlement(key, owner, how, claim.fingerprint))
             raise
         except BaseException:
-            # Cut off anywhere: what was sent may have counted.
+            # Interrupted at any point: what was sent may have counted.
             await self._settle(once, Settlement(key, owner, "open", claim.fingerprint))
             raise
         finally:
@@ -113,12 +113,14 @@ class Once:
             await self._settle(once, Settlement(key, owner, "renew", value=CLAIM_SECONDS))
 
     async def _settle(self, once: Sequence[str], settlement: Settlement) -> None:
-        """What was done is done: a Valkey that does not hear of it only lets the claim run out."""
+        """Records the end of the claim. If Valkey does not answer, the claim expires by itself."""
         try:
             await functions.settle(self._valkey, once, settlement)
         except Unavailable as error:
-            log.warning("a claim runs out by itself", key=settlement.key, detail=error.detail)
+            log.warning(
+                "idempotency key not settled; it will expire", key=settlement.key, detail=error.detail
+            )
 
 
 def _reused(key: str) -> KeyReused:
-    return KeyReused.at(FIELD, f"{key!r} was given to another request; choose another key")
+    return KeyReused.at(FIELD, f"{key!r} belongs to another request; choose another key")

@@ -1,12 +1,12 @@
-"""Who looks at a board hears what changes.
+"""Live views: followers of a board receive its changes.
 
-    journal ──▶ Pulse, one a board     something was written, or the definition is another
-                  └─▶ Watcher, one a view    looks again, and tells what changed
-                        └─▶ Follower, any number     hears it in order, or the whole anew if it lags behind
+    journal ──▶ Pulse, one a board        notices that something was written, or the definition changed
+                  └─▶ Watcher, one a view       reads the view again, and finds what changed
+                        └─▶ Follower, any number      receives the changes in order, or a snapshot if it lags
 
-The journal says only that there is something to see; what it is comes from the window itself, so nothing
-depends on how long the journal is kept. A board changes as often as it likes: it is looked at no more than
-every `LIVE_SECONDS`, once for all who look at the same.
+The journal only says that something changed. The changes come from the window itself, so nothing depends on
+how long the journal is kept. However often a board changes, each view is read at most once every
+`LIVE_SECONDS`, for all its followers.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ if TYPE_CHECKING:
     from laurels.scores.view_diff import Change, Snapshot
     from laurels.valkey.client import Valkey
 
-# How long after a look the next one waits, however much is written meanwhile.
+# The least time between two reads of a view, however much is written.
 LIVE_SECONDS: Final = 0.25
-# How often what no journal tells is asked for: another definition, a window that turned by a clock we set.
+# How often to check for what the journal does not show: a new definition, or a new window.
 CHECK_SECONDS: Final = 1.0
-# How long a view is watched after its last follower left: as long as it may take to come back.
+# How long a view is watched after its last follower left, so that it can come back.
 LINGER_SECONDS: Final = 10.0
-# How often a page and a standing are asked for again when something was written between them.
+# How often to read a page and a standing again when something was written between the two reads.
 LOOKS: Final = 3
-# How long a store that does not answer is left alone.
+# How long to wait after a store did not answer.
 RETRY_SECONDS: Final = 0.5
-# Changes that a view remembers for those who come back, and that may wait for a follower.
+# How many changes a view remembers for returning followers, and how many may wait for one follower.
 MOST_REMEMBERED: Final = 256
 MOST_WAITING: Final = 64
 
@@ -57,9 +57,9 @@ log = get_logger("laurels.live")
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What is looked at: the top of a window, and a member if one is followed.
+    """What to follow: the top of a window, and optionally one member.
 
-    A slot that is named stays; without one, the view goes from each window to the next.
+    Without a slot, the view moves on to each new window.
     """
 
     ref: BoardRef
@@ -69,7 +69,7 @@ class View:
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Update:
-    """The whole view, or what changed in it. With its id, a follower who left goes on from here."""
+    """The whole view, or what changed in it. A returning follower resumes after the update of this id."""
 
     id: str
     value: Snapshot | Change
@@ -90,9 +90,9 @@ class Live:
         self._is_closed = False
 
     async def follow(self, view: View, last_id: str | None = None) -> Follower:
-        """A follower of the view, who begins behind the update of that id, or with a snapshot.
+        """A follower that begins after the update of that id, or with a snapshot.
 
-        Raises what a page of it would.
+        Raises the same errors as a page of the view.
         """
         view = await self._resolved(view)
         if self._is_closed:
@@ -107,16 +107,16 @@ class Live:
 
     @property
     def followers(self) -> dict[View, int]:
-        """How many follow each view that is watched; some may have just left."""
+        """How many followers each watched view has; some may have just left."""
         return {view: len(watcher.followers) for view, watcher in self._watchers.items()}
 
     @property
     def boards(self) -> list[BoardRef]:
-        """Those whose journals are listened to."""
+        """The boards whose journals are followed."""
         return list(self._pulses)
 
     async def _resolved(self, view: View) -> View:
-        """The same for all who mean the same."""
+        """The view in one canonical form, so that equal views share a watcher."""
         board = await self.catalog.in_force(view.ref)
         asked = view.query
         cut = parse_cut(asked.group, board.definition)
@@ -128,7 +128,7 @@ class Live:
         return View(view.ref, query, view.member)
 
     def stop(self) -> None:
-        """Every follower is at its end, and nobody else begins: the process is about to."""
+        """Ends all followers and accepts no new ones, since the process is stopping."""
         self._is_closed = True
         for watcher in list(self._watchers.values()):
             watcher.end(None)
@@ -138,7 +138,7 @@ class Live:
         await asyncio.gather(*self._ending, return_exceptions=True)
 
     def forget(self, watcher: Watcher) -> None:
-        """A watcher ended; with the last of a board, so does its pulse."""
+        """Removes an ended watcher, and the pulse of the board with its last watcher."""
         if self._watchers.get(watcher.view) is watcher:
             del self._watchers[watcher.view]
         pulse = watcher.pulse
@@ -150,14 +150,14 @@ class Live:
         self._cancel(watcher.task)
 
     def _cancel(self, task: asyncio.Task[None]) -> None:
-        if task is not asyncio.current_task():  # which is about to end, in good order
+        if task is not asyncio.current_task():  # the current task ends by itself
             task.cancel()
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)
 
 
 class Pulse:
-    """Tells the watchers of one board that there may be something to see."""
+    """Wakes the watchers of one board when it may have changed."""
 
     def __init__(self, live: Live, ref: BoardRef) -> None:
         self.ref = ref
@@ -179,10 +179,10 @@ class Pulse:
         if self._reading.get(query) is done:
             del self._reading[query]
         if not done.cancelled():
-            done.exception()  # those who asked hear of it; there may be none left
+            done.exception()  # retrieved here, since every reader may have left
 
     async def _run(self) -> None:
-        """Listens to the board's journals, under the definition that is in force."""
+        """Listens to the board's journals, under the current definition."""
         board: Board | None = None
         listening: list[asyncio.Task[None]] = []
         valkey = self._live.valkey.apart()
@@ -199,18 +199,18 @@ class Pulse:
                         self._beat(anew=board is not None)
                         board = newest
                 await asyncio.sleep(CHECK_SECONDS)
-        except LaurelsError as error:  # there is no such board any more
+        except LaurelsError as error:  # the board no longer exists
             self._end(error)
         except Exception:
-            log.exception("not watched", board=str(self.ref))
+            log.exception("live updates of a board stopped", board=str(self.ref))
             self._end(LaurelsError("something went wrong on our side"))
         finally:
             await _cancelled(listening)
             await valkey.close()
 
     async def _listen(self, valkey: Valkey, journal: str) -> None:
-        """What is written before `newest` is told is seen by a look after it; what is written later ends the
-        wait. An entry that came and was trimmed between the two is found within `CHECK_SECONDS`.
+        """A read after `newest` was fetched sees all that was written before; a later write ends the wait. An
+        entry that was added and trimmed in between is noticed within `CHECK_SECONDS`.
         """
         last = ""
         while True:
@@ -224,7 +224,7 @@ class Pulse:
                 await streams.wait_for_entry(valkey, journal, last, CHECK_SECONDS)
             except Exception as error:
                 if not isinstance(error, Unavailable):
-                    log.exception("not listening", board=str(self.ref))
+                    log.exception("cannot read the journal; will retry", board=str(self.ref))
                 last = ""
                 self._beat(anew=True)
                 await asyncio.sleep(RETRY_SECONDS)
@@ -234,20 +234,20 @@ class Pulse:
             watcher.end(error)
 
     def _beat(self, *, anew: bool = False) -> None:
-        self._reading.clear()  # what is on its way may be from before
+        self._reading.clear()  # a read that has begun may miss the change
         for watcher in self.watchers:
             watcher.wake(anew=anew)
 
 
 class Watcher:
-    """Looks at one view whenever there may be something to see, and tells its followers what changed."""
+    """Reads one view whenever it may have changed, and sends the changes to its followers."""
 
     def __init__(self, live: Live, pulse: Pulse, view: View) -> None:
         self.view = view
         self.pulse = pulse
         self._live = live
         self.followers: set[Follower] = set()
-        # No other watcher's ids are taken for this one's: not of another process, nor of an earlier time.
+        # Part of the ids, so that those of another process or an earlier watcher are not taken for its own.
         self._incarnation = secrets.token_hex(8)
         self._sequence = 0
         self._recent: deque[Update] = deque(maxlen=MOST_REMEMBERED)
@@ -286,12 +286,12 @@ class Watcher:
             self._leaving = loop.call_later(self._live.linger_seconds, self.end, None)
 
     def wake(self, *, anew: bool = False) -> None:
-        """`anew`: what was seen before may not be what the next look goes on from."""
+        """`anew`: the next read may not follow on from the last one, so followers need a snapshot."""
         self._is_anew = self._is_anew or anew
         self._woken.set()
 
     def end(self, error: LaurelsError | None) -> None:
-        """There is nothing more to see; with an error, which says why."""
+        """Ends the view for all its followers, with an error if there is one."""
         if self._has_ended:
             return
         self._has_ended, self._error = True, error
@@ -303,10 +303,10 @@ class Watcher:
         self._live.forget(self)
 
     def snapshot(self) -> Update:
-        """The view as it was last seen; one object until it is seen otherwise."""
+        """The view as it was last read; the same object until it changes."""
         if self._snapshot is None:
             if self._seen is None:
-                raise RuntimeError("nothing was seen yet")
+                raise RuntimeError("the view was not read yet")
             self._snapshot = Update(self._id, self._seen.snapshot)
         return self._snapshot
 
@@ -315,7 +315,7 @@ class Watcher:
         return f"{self._incarnation}-{self._sequence}"
 
     def _since(self, last_id: str | None) -> list[Update] | None:
-        """What a follower who has seen this update missed; None if that cannot be told."""
+        """The updates after this id; None if they are not known."""
         incarnation, _, sequence = (last_id or "").rpartition("-")
         if incarnation != self._incarnation or not sequence.isdecimal() or not sequence.isascii():
             return None
@@ -337,10 +337,10 @@ class Watcher:
                     await asyncio.sleep(RETRY_SECONDS)
                     continue
                 await self._rest()
-        except LaurelsError as error:  # the board, the window or the group is no more
+        except LaurelsError as error:  # the board, the window or the group no longer exists
             self.end(error)
         except Exception:
-            log.exception("not watched", board=str(self.view.ref))
+            log.exception("live updates of a view stopped", board=str(self.view.ref))
             self.end(LaurelsError("something went wrong on our side"))
 
     async def _look(self) -> Seen:
@@ -360,7 +360,7 @@ class Watcher:
         query = WindowQuery(self.view.query.period, page.slot, self.view.query.group)
         try:
             return await self._live.reader.standing(self.view.ref, query, member)
-        except NotFound:  # the page was there a moment ago, so it is the member who is not
+        except NotFound:  # the page was just read, so only the member can be missing
             return None
 
     def _tell(self, seen: Seen) -> None:
@@ -389,7 +389,7 @@ class Watcher:
             follower.hear(update)
 
     async def _rest(self) -> None:
-        """Until something may have been written, or the window turns."""
+        """Waits until the board may have changed, or the window ends."""
         while not self._woken.is_set():
             seconds = CHECK_SECONDS
             if self._turns is not None:
@@ -403,7 +403,7 @@ class Watcher:
 
 
 class Follower:
-    """Hears the updates of a view in order. One that lags behind hears the whole anew instead."""
+    """Receives the updates of a view in order; if it lags behind, a snapshot instead."""
 
     def __init__(self, watcher: Watcher) -> None:
         self._watcher = watcher
@@ -434,7 +434,7 @@ class Follower:
         self._stirred.set()
 
     def leave(self) -> None:
-        """Hears no more; whoever waits for the next update is told that there is none."""
+        """Ends this follower: iteration over it stops."""
         self._waiting.clear()
         self.end(None)
         self._watcher.leave(self)
@@ -443,7 +443,7 @@ class Follower:
         return self
 
     async def __anext__(self) -> Update:
-        """The next update, whenever there is one; raises why there are no more, if the view is at its end."""
+        """Waits for the next update. If the view ended with an error, raises it after the last update."""
         while not self._has_ended or self._waiting:
             if self._is_behind:
                 self._is_behind = False

@@ -1,8 +1,8 @@
-"""Metadata without a score: other metadata for the entries that a member has already.
+"""Changes the metadata of a member's existing entries, without a score.
 
-One call for as many windows as fit, each atomic: it looks at the id, sets the metadata of the entries that
-are there, and journals which these were. The last call remembers the id, so a change that was cut off between
-two calls is done again when it is repeated.
+Each call covers as many windows as fit, and is atomic: it checks the id, sets the metadata of the entries
+and journals which windows had one. Only the last call remembers the id, so that a retry repeats a change
+that was interrupted between two calls.
 """
 
 from __future__ import annotations
@@ -34,13 +34,12 @@ if TYPE_CHECKING:
     from laurels.valkey.command import Command
     from laurels.valkey.messages import Durability
 
-# Windows that are asked for a member in one round trip.
-WHY: Final = "are made of several submissions, so they carry no metadata"
+NO_METADATA: Final = "combine several submissions, so they have no metadata"
 
 
 @dataclass(frozen=True, slots=True)
 class _MetadataChange:
-    """What is to be done, as it was found valid."""
+    """A validated change."""
 
     member: bytes
     metadata: str
@@ -66,7 +65,7 @@ class MetadataSetter:
         selection: Selection,
         durability: Durability,
     ) -> MetadataSet:
-        """Raises `NotFound` when the member has no such entry."""
+        """Raises `NotFound` if the member has no such entry."""
         given = selection.get("id")
         change = _MetadataChange(
             check_member(member),
@@ -90,7 +89,7 @@ class MetadataSetter:
         return MetadataSet(member, found or 0, found is not None, change.id)
 
     async def _set(self, board: Board, change: _MetadataChange) -> int | None:
-        """How many entries there were; None when the id was seen before."""
+        """How many entries were changed; None if the id was seen before."""
         now = self._clock()
         shard = board.keys.shard_of(change.member)
         targets = await self._targets(board, shard, change, now)
@@ -121,8 +120,8 @@ class MetadataSetter:
             durable=int(change.durability != "fast"),
         )
         windows = [(each.address.token, each.address.cut.named or None) for each in targets]
-        told = change.id if is_last else "", change.member, change.metadata
-        entry = metadata_entry(secrets.token_urlsafe(16), now, board.version, windows, told)
+        recorded = change.id if is_last else "", change.member, change.metadata
+        entry = metadata_entry(secrets.token_urlsafe(16), now, board.version, windows, recorded)
         names = [keys.of_board(shard, name) for name in ("board", "journal")]
         names += keys.generations(shard, "ids")
         for target in targets:
@@ -131,12 +130,12 @@ class MetadataSetter:
         return await functions.set_metadata(self._valkey, names, header, rest, change.durability)
 
     async def _targets(self, board: Board, shard: int, change: _MetadataChange, now: Moment) -> list[Target]:
-        """The live windows, and groups of them, in which the member has an entry that carries metadata."""
+        """The live windows and groups where the member has an entry that can have metadata."""
         chosen = _SelectedWindows(board, change.selection, now)
         written = [each for each in await self._retention.written(board, shard) if chosen.may_be_in(*each)]
         whole = chosen.among(WindowAddress(*each, WHOLE) for each in written)
         found = await self._held(board, shard, whole, change.member)
-        # Who is in a group of a window is in the window of that name too, unless the group has another zone.
+        # A member of a window's group is in the window itself too, unless the group has another timezone.
         known = {(target.address.label, target.address.slot) for target in found}
         windows = [each for each in written if len(board.zones) > 1 or each in known]
         if chosen.cut:
@@ -146,7 +145,7 @@ class MetadataSetter:
         return found + await self._held(board, shard, chosen.among(groups), change.member)
 
     async def _held(self, board: Board, shard: int, targets: list[Target], member: bytes) -> list[Target]:
-        """Those in which the member has an entry."""
+        """The targets where the member has an entry."""
         commands: list[Command[Sequence[object]]] = []
         for target in targets:
             entries, *beside = board.keys.parts(board.window_key(shard, target.address), metadata=False)
@@ -160,7 +159,7 @@ class MetadataSetter:
 
 
 class _SelectedWindows:
-    """The windows of a board that a selection means."""
+    """The windows of a board that a selection names."""
 
     def __init__(self, board: Board, selection: Selection, now: Moment) -> None:
         self._board = board
@@ -173,48 +172,48 @@ class _SelectedWindows:
             zoned = board.zoned_window(period, self.cut)
             self._label = zoned.label
             self._slot = slot and board.slot(zoned, slot, now).text
-            if not _carries(zoned):
-                raise InvalidInput.at("period", f"{zoned.label!r} is rolling: its entries {WHY}")
-        elif not any(map(_carries, board.zoned_windows(board.definition.timezone))):
-            raise InvalidInput.at("board", f"has rolling windows alone: their entries {WHY}")
+            if not _has_metadata(zoned):
+                raise InvalidInput.at("period", f"{zoned.label!r} is rolling: its entries {NO_METADATA}")
+        elif not any(map(_has_metadata, board.zoned_windows(board.definition.timezone))):
+            raise InvalidInput.at("board", f"has only rolling windows: their entries {NO_METADATA}")
 
     def may_be_in(self, label: str, slot: str) -> bool:
         return self._label in (None, label) and self._slot in (None, slot)
 
     def among(self, addresses: Iterable[WindowAddress]) -> list[Target]:
-        """Those that are meant, and can be asked for."""
+        """The addresses that the selection names and reads can still ask for."""
         return [target for each in addresses if (target := self._target(each))]
 
     def _target(self, address: WindowAddress) -> Target | None:
         target = target_at(self._board, address)
-        if target is None or not _carries(target.zoned):
+        if target is None or not _has_metadata(target.zoned):
             return None
         calendar, slot = target.zoned.calendar, target.slot
         until = calendar.kept_until(slot)
         if until is not None and self._now >= until:
             return None
-        # The current slot is another one in another zone.
+        # Each timezone has its own current slot.
         is_other = self._label and self._slot is None and slot.text != calendar.at(self._now).text
         return None if is_other else target
 
 
 def _made_id() -> str:
-    """Of no call in the journal: a change may take several, and its id is that of the last."""
+    """An id that names no call of the journal, since a change may take several calls."""
     return f"~{secrets.token_urlsafe(16)}.0"
 
 
-def _carries(zoned: ZonedWindow) -> bool:
-    """Whether entries of this window carry metadata."""
+def _has_metadata(zoned: ZonedWindow) -> bool:
+    """Whether entries of this window can have metadata."""
     return zoned.how != "fold" and not zoned.is_hidden
 
 
 def _where(selection: Selection) -> str:
     named = [f"{name}={value}" for name in ("period", "slot", "group") if (value := selection.get(name))]
-    return f" with {', '.join(named)}" if named else " that carries metadata"
+    return f" with {', '.join(named)}" if named else " that can have metadata"
 
 
 class MetadataOperations:
-    """An operation of `Laurels`, which has the means."""
+    """The operation `set_metadata` of `Laurels`."""
 
     metadata: MetadataSetter
 
@@ -227,8 +226,8 @@ class MetadataOperations:
         durability: Durability | None = None,
         **selection: Unpack[Selection],
     ) -> MetadataSet:
-        """Gives a member's entries other metadata, or none, without a score: in every live window and group,
-        or in those that `period`, `slot` and `group` name. Raises `NotFound` when there is no such entry.
+        """Replaces or removes the metadata of a member's entries, without a score: in every live window and
+        group, or in those that `period`, `slot` and `group` name. Raises `NotFound` if there is none.
         """
         wanted = self._durability(durability)
         return await self.metadata.set(BoardRef.parse(board), member, metadata, selection, wanted)

@@ -1,4 +1,4 @@
-"""Cursors: where a page ended, bound to the board, the window and the definition it was read under. Pure."""
+"""Cursors: where a page ended, bound to its board, window and definition. Pure."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class _PageCursor(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Cursor(msgspec.Struct, frozen=True):
-    """The window of a page, the end that it is read from, and the position to go on from."""
+    """The window of a page, the end that it starts from, and the position to continue from."""
 
     label: str
     slot: str
@@ -61,14 +61,16 @@ def write_cursor(
 
 
 def read_cursor(board: Board, text: str) -> Cursor:
-    """What the cursor says; raises `StaleCursor` when it was not written for this board as it is now."""
+    """Raises `StaleCursor` unless the cursor was made for the board as it is now."""
     try:
         packed = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
         contents = msgspec.msgpack.decode(packed, type=_PageCursor)
     except (msgspec.DecodeError, ValueError) as error:
         raise _no_cursor() from error
     if (contents.board, contents.version) != (str(board.ref), board.version):
-        raise StaleCursor.at("cursor", "was made for another board, or before this one changed; begin again")
+        raise StaleCursor.at(
+            "cursor", "belongs to another board, or is older than the definition; start without it"
+        )
     try:
         cut = parse_cut(contents.cut, board.definition)
         board.zoned_window(contents.label, cut).calendar.parse(contents.slot)
@@ -86,7 +88,7 @@ def read_cursor(board: Board, text: str) -> Cursor:
 
 
 def _place(board: Board, written: bytes) -> bytes:
-    """The place as a page would have written it; what Valkey could not read is a ValueError."""
+    """The place as a page writes it. Raises ValueError for a place that Valkey cannot read."""
     score, moment = board.ordering.parse_place(written)
     if not math.isfinite(score):
         raise ValueError(written)
@@ -94,4 +96,4 @@ def _place(board: Board, written: bytes) -> bytes:
 
 
 def _no_cursor() -> StaleCursor:
-    return StaleCursor.at("cursor", "is not one that a page gave; begin again without it")
+    return StaleCursor.at("cursor", "is not from a page; start without it")

@@ -1,8 +1,8 @@
-"""Which window a query reads, and which entries of it: for the engine and as the query of a URL. Pure."""
+"""Queries: which window to read, and which of its entries, in the engine and in a URL. Pure."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta
@@ -10,14 +10,11 @@ from msgspec import Meta
 from laurels.arguments import Start  # noqa: TC001  # msgspec reads the annotations
 from laurels.errors import InvalidInput
 
-if TYPE_CHECKING:
-    from laurels.arguments import InWindow
-
 PAGE_LIMIT: Final = 1000
 
 
 class WindowQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which window is asked about: by default the board's first, its current slot, and everybody."""
+    """Which window to read: by default the board's first, its current slot, and all members."""
 
     period: Annotated[
         str | None, Meta(description="A window by its name. Default: the board's first.", examples=["daily"])
@@ -29,29 +26,25 @@ class WindowQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         str | None,
         Meta(
             description="A group, such as `country=BR` or `region=asia,city=tokyo`; in a value, `%`, `,` and "
-            "`=` are percent-encoded once more. Default: everybody.",
+            "`=` are percent-encoded once more. Default: all members.",
             examples=["country=BR"],
         ),
     ] = None
 
-    def in_window(self) -> InWindow:
-        """As keyword arguments."""
-        return {"period": self.period, "slot": self.slot, "group": self.group}
-
 
 class PageQuery(WindowQuery, frozen=True):
-    """Which entries of a window: `limit` of them, from an end, behind a cursor, or from a rank on."""
+    """Which entries of a window: `limit` of them, from an end, after a cursor, or from a rank on."""
 
     limit: Annotated[int, Meta(ge=1, le=PAGE_LIMIT, description="How many entries.")] = 100
-    start: Annotated[Start, Meta(description="Which end to begin at.")] = msgspec.field(
+    start: Annotated[Start, Meta(description="Which end to start at.")] = msgspec.field(
         name="from", default="top"
     )
     cursor: Annotated[str | None, Meta(description="`next` or `previous` of a page.")] = None
     rank: Annotated[
-        Annotated[int, Meta(ge=1)] | None, Meta(description="Begin at this place from the top.")
+        Annotated[int, Meta(ge=1)] | None, Meta(description="Start at this place from the top.")
     ] = None
     change: Annotated[
-        bool, Meta(description="Whether to tell the ranks that each gained since the window before.")
+        bool, Meta(description="Whether to show the ranks that each gained since the previous window.")
     ] = False
 
     def check(self) -> None:
@@ -59,9 +52,11 @@ class PageQuery(WindowQuery, frozen=True):
         if self.rank is not None:
             check_bound("rank", self.rank, 1, 2**53)
             if self.cursor is not None or self.start == "bottom":
-                raise InvalidInput.at("rank", "jumps from the top, so it goes with neither cursor nor bottom")
+                raise InvalidInput.at(
+                    "rank", "counts from the top, so it cannot be combined with a cursor or from=bottom"
+                )
 
 
 def check_bound(field: str, value: int, least: int, greatest: int) -> None:
     if not least <= value <= greatest:
-        raise InvalidInput.at(field, f"must lie within {least} and {greatest}, not {value}")
+        raise InvalidInput.at(field, f"must be from {least} to {greatest}, not {value}")
