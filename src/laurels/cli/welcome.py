@@ -59,7 +59,12 @@ class Welcome:
 
     @property
     def document(self) -> dict[str, object]:
-        document = {"url": self.url, "page": self.page, "key": self.key, "commands": self.commands}
+        document: dict[str, object] = {
+            "url": self.url,
+            "page": self.page,
+            "key": self.key,
+            "commands": self.commands,
+        }
         return document | ({"campus": self.campus} if self.campus else {})
 
     @property
