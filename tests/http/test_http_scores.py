@@ -141,7 +141,7 @@ async def test_int64_scores_travel_as_strings_and_come_as_either(
         (
             {"member": "ada", "score": 1, "op": "sum"},
             "op",
-            "the board fixes its aggregate; define it with allow_op to choose",
+            "is not allowed: the board is defined without allow_op",
         ),
         (
             {"member": "ada", "score": 1, "metadata": {"x": "y" * 5000}},

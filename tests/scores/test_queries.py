@@ -181,7 +181,7 @@ class TestPercentiles:
         assert [field.field for field in refused.value.fields] == ["p"]
 
     def test_nobody_has_no_percentile(self, engine: Laurels, new_board: NewBoard):
-        with pytest.raises(NotFound, match="nobody has an entry"):
+        with pytest.raises(NotFound, match="no member has an entry"):
             engine.percentile(new_board(), 0.5)
 
 

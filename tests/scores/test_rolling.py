@@ -157,7 +157,7 @@ class TestByHand:
 
     def test_a_day_that_is_too_long_ago_is_not_found(self, engine: Laurels, new_board: NewBoard):
         board = new_board(windows=SEVEN_DAYS)
-        with pytest.raises(NotFound, match="was not read while its days were kept"):
+        with pytest.raises(NotFound, match="cannot be computed: its days have expired"):
             engine.page(board, slot="2025-09-01")
 
 

@@ -1,4 +1,4 @@
-"""How submissions are laid out for `laurels_submit`: which windows, which of them, in what order. Pure."""
+"""Builds the calls of `laurels_submit`: their keys, and which submissions go into which windows. Pure."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from laurels.moments import Moment
     from laurels.scores.submission import Checked
     from laurels.valkey.client import Value
-# The keys of a call before its windows.
+# How many keys come before the keys of the windows.
 BOARD_KEYS: Final = 2 + 2 * GENERATIONS
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One call: its keys, its header, and what follows it; and the windows that it writes."""
+    """The keys and arguments of one call, and the windows that it writes."""
 
     keys: tuple[str, ...]
     header: SubmitHeader
@@ -37,7 +37,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Parcel:
-    """Submissions that go to one shard of a board in one call, each with its place in that call."""
+    """The submissions of a call for one shard of a board, each with its place in the call."""
 
     board: Board
     shard: int
@@ -46,18 +46,18 @@ class Parcel:
     parts: list[Checked]
     report: bool
     is_durable: bool = False
-    """Whether it must be known later that the call ran."""
+    """Whether Valkey must remember that the call ran."""
     feeds: tuple[Feed, ...] = ()
-    """The boards that receive these submissions too."""
+    """The boards that these submissions feed."""
     feeder: int | None = None
-    """The shard of the board that feeds this one, where that has a journal; None for a board's own calls."""
+    """For a fed board: the shard of its feeder, if the feeder has a journal."""
 
     def has_metadata(self) -> bool:
         return any(checked.metadata for checked in self.parts)
 
 
 def lay_out(parcel: Parcel, *, metadata: bool) -> Message:
-    """The call for a parcel. `metadata`: whether the board's entries may have some."""
+    """The call for a parcel. `metadata`: whether the board's entries may have metadata."""
     board = parcel.board
     count = len(parcel.parts)
     outline, first = _outline(parcel, metadata=metadata)
@@ -93,7 +93,7 @@ def lay_out(parcel: Parcel, *, metadata: bool) -> Message:
 
 @dataclass(frozen=True, slots=True)
 class _Outline:
-    """The windows that a call writes, by the numbers under which its header speaks of them."""
+    """The windows that a call writes, with their numbers in its header."""
 
     windows: dict[WindowAddress, int]
     keys: tuple[str, ...]
@@ -102,7 +102,7 @@ class _Outline:
 
 
 class _Whither(NamedTuple):
-    """Where a call goes, and when: to the second, which is as exact as what expires."""
+    """Where a call goes, and when: in whole seconds, the precision of expiry."""
 
     board: Board
     shard: int
@@ -111,7 +111,7 @@ class _Whither(NamedTuple):
 
 
 def _outline(parcel: Parcel, *, metadata: bool) -> tuple[_Outline, list[int]]:
-    """And for each submission, the number of the window that its answer speaks of; 0 for none."""
+    """The windows of a call; and for each submission, the number of the window to report, 0 for none."""
     parts = parcel.parts
     whither = _Whither(parcel.board, parcel.shard, parcel.now // SECOND, metadata)
     if parts and all(each.cuts is EVERYBODY for each in parts):
@@ -124,7 +124,7 @@ def _outline(parcel: Parcel, *, metadata: bool) -> tuple[_Outline, list[int]]:
     return outline, [outline.windows[address] if address else 0 for address in reported]
 
 
-# Most calls of a second are alike in this, and it is most of the work.
+# Most calls within a second have the same outline, and it is most of the work.
 @lru_cache(maxsize=1024)
 def _outline_for_all(whither: _Whither, targets: Targets) -> _Outline:
     return _outlined(whither, _by_target({targets: []}), 0)
@@ -155,27 +155,29 @@ def _outlined(whither: _Whither, chosen: dict[Target, list[int]], count: int) ->
 
 
 def _choose(parcel: Parcel) -> tuple[dict[Target, list[int]], list[WindowAddress | None]]:
-    """Which submissions touch which window, each window after those that it is computed from; and what each
-    submission's answer speaks of.
+    """Which submissions touch which window, with computed windows after those that they follow; and for each
+    submission the window to report.
     """
     together: dict[Targets, list[int]] = {}
     reported: list[WindowAddress | None] = []
     targets_of, now = parcel.board.targets, parcel.now
-    moment, cuts, alike, own = None, (), list[list[int]](), None
+    moment, cuts, same_targets, own = None, (), list[list[int]](), None
     for number, checked in enumerate(parcel.parts, 1):
         if checked.moment != moment or checked.cuts is not cuts:
             moment, cuts = checked.moment, checked.cuts
             targets = [targets_of(moment, now, cut) for cut in cuts]
-            alike = [together.setdefault(each, []) for each in targets]
+            same_targets = [together.setdefault(each, []) for each in targets]
             own = targets[0].reported  # the whole board is the first cut
-        for numbers in alike:
+        for numbers in same_targets:
             numbers.append(number)
         reported.append(own)
     return _by_target(together), reported
 
 
 def _by_target(together: dict[Targets, list[int]]) -> dict[Target, list[int]]:
-    """A sum stands once for each window that it follows: those of Monday move the week by Monday's change."""
+    """The submissions by target. A sum comes once for each window that it follows: Monday's submissions
+    move the week by Monday's change.
+    """
     firsts: dict[tuple[WindowAddress, WindowAddress | None], Target] = {}
     chosen: dict[Target, list[int]] = {}
     for targets, numbers in together.items():
@@ -192,7 +194,7 @@ def _board_keys(board: Board, shard: int) -> Iterable[str]:
 
 
 def confirm_keys(parcels: Iterable[Parcel]) -> list[str]:
-    """Where Valkey remembers that these ran; they are of one shard of a board."""
+    """The keys where Valkey remembers these calls, which are of one shard of a board."""
     keys: dict[str, None] = {}
     for parcel in parcels:
         keys[parcel.board.keys.of_board(parcel.shard, "board")] = None
@@ -218,7 +220,7 @@ def _rest(parcel: Parcel) -> list[Value]:
 
 
 def _journal_entry(parcel: Parcel) -> bytes:
-    """None for a board without a journal."""
+    """The entry for the journal; empty for a board without one."""
     board = parcel.board
     if not board.definition.archive.journal:
         return b""
@@ -230,12 +232,12 @@ def _journal_entry(parcel: Parcel) -> bytes:
 
 
 def fed_call(call: str, shard: int) -> str:
-    """What a call to one shard of a feeder is called on the boards that it feeds."""
+    """The name, on fed boards, of a call to one shard of their feeder."""
     return f"{call}/{shard}"
 
 
 def _made_by(parcel: Parcel) -> list[str]:
-    """For each submission the call that made its id, as this board knows it; or ""."""
+    """For each submission, the name on this board of the call that made its id, or ""."""
     made = [checked.made_by for checked in parcel.parts]
     feeder = parcel.feeder
     return made if feeder is None else [call and fed_call(call, feeder) for call in made]

@@ -1,11 +1,11 @@
-"""The way out: pages, standings, neighbourhoods, friends, percentiles and distributions of any window.
+"""Reads windows: pages, standings, neighbourhoods, friends, percentiles and distributions.
 
-Ranks count from 1. Of one entry a board can tell
-- its rank: 1 + how many are strictly better (1-2-2-4); unique where the board breaks ties;
-- its ordinal: its place in the list (1-2-3-4);
-- its dense rank: 1 + how many distinct scores are better (1-2-2-3), where the board keeps them ready;
-- its percentile: the share of entries that it is better than or equal to, itself included.
-Each is a count that Valkey answers in O(log n).
+Ranks count from 1. An entry has
+- a rank: 1 + the number of strictly better entries (1-2-2-4); unique if the board breaks ties;
+- an ordinal: its place in the list (1-2-3-4);
+- a dense rank: 1 + the number of distinct better scores (1-2-2-3), if the board is defined with `dense`;
+- a percentile: the share of entries that are equal or worse, itself included.
+Valkey answers each in O(log n).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """A window that was asked for, found."""
+    """The window that a query names."""
 
     now: Moment
     board: Board
@@ -64,15 +64,15 @@ class _View:
 
 
 class Kept(Protocol):
-    """Who knows of windows that Valkey no longer answers for."""
+    """Reads windows that Valkey no longer keeps."""
 
     async def ranks(self, board: Board, address: WindowAddress, members: Sequence[bytes]) -> list[int | None]:
-        """Each member's rank in the window; None for who was not in it, or is not known to have been."""
+        """Each member's rank in the window; None if the member was not in it, or it is not known."""
         ...
 
 
 class Reader:
-    """Answers questions about the boards that it finds in the catalog."""
+    """Reads the boards of the catalog."""
 
     def __init__(
         self, valkey: Valkey, catalog: Catalog, rolling: Rolling, clock: Clock, kept: Kept | None = None
@@ -84,7 +84,7 @@ class Reader:
         self._kept = kept
 
     async def page(self, ref: BoardRef, query: PageQuery) -> Page:
-        """Entries from the top or the bottom, behind a cursor, or from a rank on."""
+        """Entries from the top or the bottom, after a cursor, or from a rank on."""
         query.check()
         limit, rank = query.limit, query.rank
 
@@ -108,7 +108,7 @@ class Reader:
         return await self._asked(ref, ask)
 
     async def standing(self, ref: BoardRef, query: WindowQuery, member: str) -> Standing:
-        """Where one member stands; raises `NotFound` when it has no entry."""
+        """Where one member stands. Raises `NotFound` if it has no entry."""
         encoded = check_member(member)
 
         async def ask(board: Board) -> Standing:
@@ -132,7 +132,7 @@ class Reader:
     async def around(
         self, ref: BoardRef, query: WindowQuery, member: str, above: int = 5, below: int = 5
     ) -> Page:
-        """A member with those just above and below it."""
+        """A member with the entries just above and below."""
         encoded = check_member(member)
         check_bound("above", above, 0, AROUND_LIMIT)
         check_bound("below", below, 0, AROUND_LIMIT)
@@ -147,7 +147,7 @@ class Reader:
         return await self._asked(ref, ask)
 
     async def among(self, ref: BoardRef, query: WindowQuery, members: Sequence[str]) -> Among:
-        """These members ranked among themselves, each with its rank among all."""
+        """These members ranked among themselves, each with its rank on the board."""
         if len(members) > AMONG_LIMIT:
             raise InvalidInput.at("members", f"must be at most {AMONG_LIMIT}, not {len(members)}")
         distinct = {check_member(member): member for member in members}
@@ -173,21 +173,21 @@ class Reader:
         return await self._asked(ref, ask)
 
     async def percentile(self, ref: BoardRef, query: WindowQuery, share: float | str) -> Percentile:
-        """The score that this share of the entries are no better than; at 1 the best, at 0 the worst."""
+        """The score at this share of the entries: 1 is the best, 0 the worst."""
         numerator, denominator = _parse_share(share)
 
         async def ask(board: Board) -> Percentile:
             view = await self._view(board, query)
             reply = await view.window.at_share(numerator, denominator)
             if not reply.entries:
-                raise NotFound(f"{ref}: nobody has an entry in {_named(view)}")
+                raise NotFound(f"{ref}: no member has an entry in {_named(view)}")
             score = board.ordering.parse_place(reply.entries[0].place)[0]
             return Percentile(numerator / denominator, score, reply.total)
 
         return await self._asked(ref, ask)
 
     async def distribution(self, ref: BoardRef, query: WindowQuery, buckets: int = 20) -> Distribution:
-        """How many entries have which scores, in buckets of equal width."""
+        """A histogram of the scores, in buckets of equal width."""
         check_bound("buckets", buckets, 1, BUCKET_LIMIT)
 
         async def ask(board: Board) -> Distribution:
@@ -209,7 +209,7 @@ class Reader:
         return await self._asked(ref, ask)
 
     async def _asked(self, ref: BoardRef, ask: Callable[[Board], Awaitable[Answer]]) -> Answer:
-        """The answer under the definition that is in force."""
+        """The answer under the current definition."""
         board = await self._catalog.board(ref)
         while True:
             try:
@@ -266,7 +266,7 @@ class Reader:
         return write_cursor(view.board, view.address, start, direction, Position(edge.place, edge.member))
 
     async def _ranks_before(self, view: _View, members: list[bytes]) -> list[int | None]:
-        """Each member's rank in the window before; None for who was not in it, or when nobody has kept it."""
+        """Each member's rank in the previous window; None if the member or the window is not known."""
         earlier = view.zoned.calendar.previous(view.slot)
         if earlier is None:
             return [None] * len(members)
@@ -284,7 +284,7 @@ class Reader:
 
 
 def window_of(board: Board, cursor: Cursor, query: WindowQuery) -> WindowQuery:
-    """The cursor's own window, unless the query names another."""
+    """The cursor's window. Raises `StaleCursor` if the query names another."""
     group = None if query.group is None else str(parse_cut(query.group, board.definition))
     for name, asked, own in (
         ("period", query.period, cursor.label),
@@ -292,9 +292,7 @@ def window_of(board: Board, cursor: Cursor, query: WindowQuery) -> WindowQuery:
         ("group", group, cursor.cut),
     ):
         if asked is not None and asked != own:
-            raise StaleCursor.at(
-                "cursor", f"belongs to {name} {own!r}, not {asked!r}; begin again without it"
-            )
+            raise StaleCursor.at("cursor", f"belongs to {name} {own!r}, not {asked!r}; start without it")
     return WindowQuery(cursor.label, cursor.slot, cursor.cut)
 
 
@@ -331,15 +329,15 @@ def _parse_share(share: float | str) -> tuple[int, int]:
     except InvalidOperation as error:
         raise InvalidInput.at("p", f"must be a number from 0 to 1, not {share!r}") from error
     if not exact.is_finite() or not 0 <= exact <= 1:
-        raise InvalidInput.at("p", f"must lie within 0 and 1, not {share}")
+        raise InvalidInput.at("p", f"must be from 0 to 1, not {share}")
     scaled = exact * 10**SHARE_DIGITS
     if scaled != scaled.to_integral_value():
-        raise InvalidInput.at("p", f"has at most {SHARE_DIGITS} digits behind the point")
+        raise InvalidInput.at("p", f"must have at most {SHARE_DIGITS} digits after the point")
     return int(scaled), 10**SHARE_DIGITS
 
 
 def _edges(low: Score, high: Score, buckets: int, *, whole: bool) -> list[Score]:
-    """The bounds of buckets of equal width, each once."""
+    """The distinct bounds of buckets of equal width."""
     if low == high:
         return [low, high]
     if whole:
@@ -350,10 +348,10 @@ def _edges(low: Score, high: Score, buckets: int, *, whole: bool) -> list[Score]
 
 
 def _below(board: Board, total: int, before: int) -> int:
-    """How many entries have a lower score than an edge, from how many are listed before it."""
+    """How many entries score lower than an edge. `before`: how many are listed before it."""
     return total - before if board.ordering.descending else before
 
 
 def _rising(below: list[int]) -> list[int]:
-    """Counts up to the last, none less than the one before: entries may have changed between the calls."""
+    """The counts, made to rise up to the last one, since entries may change between the calls."""
     return list(accumulate((min(each, below[-1]) for each in below), max))

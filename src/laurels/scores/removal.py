@@ -1,4 +1,4 @@
-"""Removes a member from every live window and group of a board."""
+"""Removes a member from all live windows and groups of a board."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Remover:
     clock: Clock
 
     async def remove(self, ref: BoardRef, member: str, durability: Durability = "fast") -> bool:
-        """Whether the member had an entry, or a rating."""
+        """Returns whether the member had an entry or a rating."""
         encoded = check_member(member)
         while True:
             board = await self.catalog.in_force(ref)
@@ -60,7 +60,7 @@ class Remover:
             header.journal = header.rated = 0
             done |= {*addresses[:WINDOWS_A_CALL]}
             addresses = addresses[WINDOWS_A_CALL:] or [
-                # A rolling window that was completed meanwhile may have read the member from its days.
+                # A rolling window that was completed meanwhile may have taken the member from its days.
                 address
                 for address in await self.retention.days_first(board, shard)
                 if address not in done

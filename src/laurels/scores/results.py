@@ -1,4 +1,4 @@
-"""What a board answers, as values. Ranks count from 1. Pure."""
+"""The results of queries. Ranks count from 1. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 
 
 class Entry(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """One line of a page. `change`: ranks gained since the window before; None for who was not in it."""
+    """One line of a page. `change`: ranks gained since the previous window; null if it had no entry there."""
 
     rank: int
     member: str
@@ -19,7 +19,7 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class Page(msgspec.Struct, frozen=True):
-    """A stretch of a window, and the cursors to what lies before and behind it."""
+    """Consecutive entries of a window, with cursors to the previous and the next page."""
 
     project: str
     board: str
@@ -46,7 +46,7 @@ class Standing(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Friend(msgspec.Struct, frozen=True):
-    """A member ranked among some others; `board_rank` is its rank among all."""
+    """A member ranked among the given members; `board_rank` is its rank on the board."""
 
     rank: int
     member: str
@@ -55,7 +55,7 @@ class Friend(msgspec.Struct, frozen=True):
 
 
 class Among(msgspec.Struct, frozen=True):
-    """Some members ranked among themselves, and those of them who have no entry."""
+    """The given members ranked among themselves, and those without an entry."""
 
     total: int
     entries: list[Friend]
@@ -69,7 +69,7 @@ class Percentile(msgspec.Struct, frozen=True):
 
 
 class Bucket(msgspec.Struct, frozen=True):
-    """Entries with a score from `low` up to `high`; in the last bucket, `high` included."""
+    """Counts the scores from `low` up to, but without, `high`; the last bucket includes `high`."""
 
     low: int | float
     high: int | float

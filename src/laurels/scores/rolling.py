@@ -1,13 +1,12 @@
-"""Rolling windows: the last N days, right at every moment, without a night in which Valkey stands still.
+"""Rolling windows: the last N days, always exact, without a long pause at midnight.
 
-The entry of a member is the aggregate of its daily entries. A submission computes it anew from the days, in
-its own call, for every rolling window that its day belongs to, tomorrow's included. What remains at a change
-of day are the members who submitted nothing since: their entries are carried into the new window beforehand,
-a few hundred members a call, while it is still tomorrow's. A window is read only once it is complete; a
-reader who comes before that completes it.
+A member's entry is the aggregate of its daily entries. Each submission recomputes it from the days, in its
+own call, for every rolling window with its day, including tomorrow's. The entries of all other members are
+copied into tomorrow's window in the background, a few hundred members a call. A window is readable once it
+is complete; an earlier reader completes it first.
 
-Completing can stop anywhere and start again, can run twice at once, and runs beside submissions: an entry is
-only ever computed from the days as they stand.
+Completion may stop anywhere and start again, run twice at once, and run beside submissions: an entry is
+always computed from the days as they are.
 """
 
 from __future__ import annotations
@@ -31,19 +30,18 @@ if TYPE_CHECKING:
     from laurels.moments import Moment
     from laurels.valkey.client import Valkey
 
-# What a call reads: members times days, in one or two milliseconds (bench/stalls.py).
+# How many entries a call reads (members times days): one or two milliseconds (bench/stalls.py).
 ENTRIES_A_CALL: Final = 3_000
 MOST_MEMBERS_A_CALL: Final = 250
 
 log = get_logger("laurels.boards")
 
-
-# A window to complete: board, window and slot, zone.
+# A window to complete: board, window and slot, timezone.
 _Work = tuple["Board", str, str]
 
 
 class Rolling:
-    """Completes rolling windows: on demand, and tomorrow's ahead of time."""
+    """Completes rolling windows: today's on demand, tomorrow's ahead of time."""
 
     def __init__(self, valkey: Valkey, catalog: Catalog, clock: Clock) -> None:
         self._valkey = valkey
@@ -54,11 +52,11 @@ class Rolling:
         self._under_way: dict[_Work, asyncio.Task[None]] = {}
 
     async def ensure(self, board: Board, zoned: ZonedWindow, slot: Slot) -> None:
-        """Returns once the window of this slot is complete, in the whole board and in every group."""
+        """Waits until the window of this slot is complete, whole and in every group."""
         await self._completion(board, zoned, slot)
 
     def prepare(self, board: Board, now: Moment) -> None:
-        """Begins to complete tomorrow's windows, in the background."""
+        """Starts to complete tomorrow's windows, in the background."""
         for zone in board.zones:
             for zoned in board.zoned_windows(zone):
                 if zoned.how == "fold":
@@ -67,7 +65,7 @@ class Rolling:
                         self._completion(board, zoned, tomorrow).add_done_callback(_log_failure)
 
     async def turn_over(self, board: Board, now: Moment) -> int:
-        """Completes the windows of today and tomorrow; how many they are."""
+        """Completes the windows of today and tomorrow, and returns how many there are."""
         windows = [
             (zoned, slot)
             for zone in board.zones
@@ -77,16 +75,16 @@ class Rolling:
             if slot
         ]
         for zoned, slot in windows:
-            with suppress(NotFound):  # its days are gone already
+            with suppress(NotFound):  # its days have expired
                 await self.ensure(board, zoned, slot)
         return len(windows)
 
     def forget(self, board: Board) -> None:
-        """Its windows are to be looked at again: their days changed otherwise than by submissions."""
+        """Forgets that the board's windows are complete, after a change of their days without submissions."""
         self._complete = {work for work in self._complete if work[0] is not board}
 
     def _is_complete(self, work: _Work) -> bool:
-        """As far as this process knows; Valkey may have lost what it did."""
+        """Whether this process has completed the window, and Valkey has lost no data since."""
         if self._losses != self._valkey.losses:
             self._losses = self._valkey.losses
             self._complete.clear()
@@ -131,11 +129,11 @@ class Rolling:
         held_until = days.held_until(oldest)
         if held_until is not None and self._clock() >= held_until:
             raise NotFound(
-                f"{board.ref}: the {zoned.label} window {slot.text} was not read while its days were kept"
+                f"{board.ref}: the {zoned.label} window {slot.text} cannot be computed: its days have expired"
             )
 
     async def _cuts(self, board: Board, shard: int, zoned: ZonedWindow, slot: Slot) -> list[Cut]:
-        """The whole and the groups that any of the slot's days has, as far as the slot is in their zone."""
+        """The whole board and the groups of the slot's days, as far as they have the window's timezone."""
         names: set[str] = set()
         for day in board.fold_addresses(zoned, slot, WHOLE):
             names |= await self._valkey.run(sets.members(board.keys.of_board(shard, f"cuts:{day.token}")))
@@ -182,4 +180,4 @@ def _token(zoned: ZonedWindow, slot: Slot) -> str:
 
 def _log_failure(completion: asyncio.Future[None]) -> None:
     if not completion.cancelled() and (error := completion.exception()):
-        log.warning("rolling window not completed yet", error=str(error))
+        log.warning("rolling window not completed; the next reader completes it", error=str(error))

@@ -1,4 +1,4 @@
-"""One call to one board: laid out for each shard, sent, and sent again where nothing had been written."""
+"""Sends a call to the shards of a board, and again if the board's definition changed meanwhile."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ LaidOut = list[tuple[Parcel, "Message"]]
 
 @dataclass(slots=True)
 class CallOutcome:
-    """What became of a call's submissions, by their place in the call."""
+    """The outcome of a call's submissions, by their place in the call."""
 
     refused: dict[int, InvalidInput | KeyTaken] = field(default_factory=dict)
     reports: dict[int, Report] = field(default_factory=dict)
     unconfirmed: list[Parcel] = field(default_factory=list)
-    """What ran, and is to be confirmed later."""
+    """The parts that ran, and that the caller must confirm."""
 
 
 @dataclass(frozen=True, slots=True)
 class SubmitCall:
-    """Submissions to one board that go out under one id."""
+    """Submissions to one board under one id."""
 
     id: str
     board: Board
@@ -57,11 +57,11 @@ class SubmitCall:
     report: bool
     durability: Durability = "fast"
     is_confirmed_later: bool = False
-    """Whether its answer need not wait, since the caller asks `confirm` for it together with others."""
+    """Whether the caller waits for the durability later, by `confirm`, for several calls at once."""
     feeds: tuple[Feed, ...] = ()
-    """The boards that receive these submissions too."""
+    """The boards that these submissions feed."""
     feeder: int | None = None
-    """Of a call to a board that is fed: the shard of the feeder that it comes from (see `feeds`)."""
+    """For a fed board: the shard of its feeder, if the feeder has a journal."""
 
 
 class Courier:
@@ -73,7 +73,7 @@ class Courier:
         self._clock = clock
 
     def lay_out(self, call: SubmitCall) -> LaidOut:
-        """The call for each shard that it concerns; all that can be done before it is sent."""
+        """Builds the call for each shard: all the work that can be done before sending."""
         board, now = call.board, self._clock()
         by_shard: dict[int, list[Checked]] = {}
         if board.keys.shards == 1:
@@ -89,7 +89,7 @@ class Courier:
         return [(parcel, self._message(parcel)) for parcel in parcels]
 
     async def deliver(self, call: SubmitCall, laid_out: LaidOut | None = None) -> CallOutcome:
-        """Sends the call to all its shards at once."""
+        """Sends the call to all its shards at the same time."""
         outcome = CallOutcome()
         parcels = (laid_out or self.lay_out(call)) if call.parts else []
         if len(parcels) == 1:
@@ -104,10 +104,9 @@ class Courier:
         return lay_out(parcel, metadata=self._catalog.has_metadata(parcel.board) or parcel.has_metadata())
 
     async def confirm(self, parcels: list[Parcel], durability: Durability) -> None:
-        """Waits until all of these are as durable as this: one wait a shard. `OutcomeUnknown` if any is not.
+        """Waits until all of these have this durability, once for each shard; else raises `OutcomeUnknown`.
 
-        That they still are where they were written is asked too: a node that took over, or came back, would
-        else wait for the disk without having them.
+        Also checks that Valkey still has the calls: a node that took over or restarted may have lost them.
         """
         by_shard: dict[tuple[BoardRef, int], list[Parcel]] = {}
         for parcel in parcels:
@@ -117,9 +116,7 @@ class Courier:
             calls = [parcel.call for parcel in of_shard]
             missing = await functions.confirm(self._valkey, confirm_keys(of_shard), calls, durability)
             if missing:
-                raise OutcomeUnknown(
-                    f"Valkey lost {missing} of {len(calls)} calls while it had to confirm them"
-                )
+                raise OutcomeUnknown(f"Valkey lost {missing} of {len(calls)} calls before they were durable")
 
         await asyncio.gather(*map(confirm, by_shard.values()))
 
@@ -151,23 +148,23 @@ class Courier:
     async def _checked_again(
         self, parcel: Parcel, changed: DefinitionChanged, outcome: CallOutcome
     ) -> Parcel:
-        """The parcel under the definition that is in force now; what that refuses is taken out."""
+        """The parcel under the current definition, without the submissions that this refuses."""
         board = await self._catalog.refresh(parcel.board.ref, changed.known)
         board.require_writer(parcel.board.owner)
         if board.keys.shards != parcel.board.keys.shards:
-            raise Unavailable(f"{board.ref} was just defined anew with other shards; try again")
+            raise Unavailable(f"{board.ref} has just been defined with another number of shards; try again")
         now, is_fed = self._clock(), parcel.feeder is not None
         good: list[Checked] = []
         for part in parcel.parts:
             try:
-                # What a feeder counted is not late: it came in time there.
+                # The feeder has judged the lateness already.
                 good.append(check(board, part.given, part.moment if is_fed else now, part.index))
             except InvalidInput as error:
                 outcome.refused[part.index] = error
         return replace(parcel, board=board, now=now, parts=good)
 
     async def _count_elsewhere(self, call: SubmitCall, outcome: CallOutcome) -> None:
-        """A shard told the ranks within itself; the other shards add theirs."""
+        """Adds the counts of the other shards to the ranks that each shard reported within itself."""
         board = call.board
         asked: dict[WindowAddress, list[tuple[int, str, Position]]] = {}
         for part in call.parts:
@@ -187,7 +184,7 @@ class Courier:
 
 
 def _without(parcel: Parcel, taken: KeyTaken, outcome: CallOutcome) -> Parcel:
-    """The parcel without what touches a window whose key another program has; that is refused."""
+    """The parcel without the submissions to a window whose key another program uses; these are refused."""
     board, window = parcel.board, taken.key.partition("|")[0]
     good: list[Checked] = []
     for part in parcel.parts:
@@ -205,12 +202,12 @@ def _without(parcel: Parcel, taken: KeyTaken, outcome: CallOutcome) -> Parcel:
 
 
 async def _all_or_unknown(sends: list[Coroutine[None, None, None]]) -> None:
-    """Waits for all of them. Where only some failed, what the call left is unknown, not nothing."""
+    """Waits for all of them. If only some failed, the outcome of the call is unknown."""
     failed = [each for each in await asyncio.gather(*sends, return_exceptions=True) if each]
     if not failed:
         return
     error = failed[0]
     if len(failed) < len(sends) and isinstance(error, Unavailable):
-        detail = f"some shards counted it, others did not: {error.detail}"
+        detail = f"some shards counted it, others may not have: {error.detail}"
         raise OutcomeUnknown.after(error, detail) from error
     raise error

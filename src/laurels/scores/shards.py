@@ -1,7 +1,7 @@
-"""A window spread over shards, answering as one.
+"""Reads a window that is spread over shards.
 
-With one shard, every question is one call. With several, a rank is the sum of each shard's count, and a
-page the merge of each shard's page; all shards are asked at once.
+With one shard, each read is one call. With several, all shards are read at the same time: a rank is the sum
+of their counts, and a page the merge of their pages.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ if TYPE_CHECKING:
 
 Asked = TypeVar("Asked")
 
-# A function takes 5 to 15 µs for each count, so this many members or positions are well under 10 ms; more are
-# asked for in several calls at once.
+# A function takes 5 to 15 µs a count, so this many members or positions stay well under 10 ms; more are split
+# over several calls.
 MEMBERS_A_CALL: Final = 250
-# Entries that one call of a walk through a window finds: one or two milliseconds (bench/archive.py).
+# How many entries one call of a scan returns: one or two milliseconds (bench/archive.py).
 SCANNED_A_CALL: Final = 250
 
 
 class ShardedWindow:
-    """One window of a board. Indexes and counts begin at 0, with the best entry."""
+    """One window of a board. Indexes start at 0 with the best entry."""
 
     def __init__(self, valkey: Valkey, board: Board, address: WindowAddress) -> None:
         self._valkey = valkey
@@ -63,9 +63,9 @@ class ShardedWindow:
     async def standing(
         self, members: Sequence[bytes], *, brief: bool = False
     ) -> tuple[int, list[StandingReply | None]]:
-        """How many entries there are, and where each of these members stands.
+        """The number of entries, and where each of these members stands.
 
-        `brief`: place and rank alone, for many members at once.
+        `brief`: only place and rank, for many members at once.
         """
         header = ReadHeader(self._shape, self._board.version, int(brief))
         if len(self._keys) == 1:
@@ -85,14 +85,14 @@ class ShardedWindow:
         return counted[0], [found.get(member) for member in members]
 
     async def count(self, positions: Sequence[Position]) -> tuple[int, list[CountReply]]:
-        """How many entries there are, and where entries at these positions would stand."""
+        """The number of entries, and where entries at these positions would stand."""
         answers = await self._counts(positions)
         counts = zip(*(counted for _, counted in answers), strict=True)
         sums = [CountReply(*(sum(each) for each in zip(*of_shards, strict=True))) for of_shards in counts]
         return sum(total for total, _ in answers), sums
 
     async def better_elsewhere(self, positions: Sequence[Position]) -> list[int]:
-        """For each position, how many entries are better in the shards that its member is not in."""
+        """For each position, how many entries of the other shards are better."""
         counts = await self._counts(positions)
         own = [self._board.keys.shard_of(position.member) for position in positions]
         return [
@@ -107,7 +107,7 @@ class ShardedWindow:
         return await self._forward(await self._offsets(offset), limit)
 
     async def from_end(self, offset: int, limit: int) -> PageReply:
-        """Entries up to that many from the end."""
+        """The last entries, without the last `offset`."""
         if len(self._keys) == 1:
             return await self._ask(self._page("end", offset=offset, limit=limit))
         total = await self.total()
@@ -115,14 +115,14 @@ class ShardedWindow:
         return await self.from_start(first, max(0, total - offset - first))
 
     async def after(self, position: Position, limit: int) -> PageReply:
-        """Entries behind a position, whether or not an entry is still there."""
+        """Entries after a position, whether or not it still has an entry."""
         if len(self._keys) == 1:
             return await self._ask(self._page("after", limit=limit), position.place, position.member)
         behind = [reply.first for reply in await self._ask_all("after", position)]
         return await self._forward(behind, limit)
 
     async def before(self, position: Position, limit: int) -> PageReply:
-        """Entries in front of a position."""
+        """Entries before a position."""
         if len(self._keys) == 1:
             return await self._ask(self._page("before", limit=limit), position.place, position.member)
         _, (counted,) = await self.count((position,))
@@ -130,7 +130,7 @@ class ShardedWindow:
         return await self.from_start(first, counted.before - first)
 
     async def around(self, member: bytes, above: int, below: int) -> PageReply | None:
-        """A member's neighbourhood; None when it has no entry."""
+        """A member with the entries above and below; None if it has no entry."""
         if len(self._keys) == 1:
             header = self._page("member")
             header.above, header.below = above, below
@@ -142,7 +142,7 @@ class ShardedWindow:
         return await self.from_start(first, stood.before - first + 1 + below)
 
     async def at_share(self, numerator: int, denominator: int) -> PageReply:
-        """The one entry that this share of the entries are no better than."""
+        """The one entry at this share of the entries, where 1 is the best."""
         if len(self._keys) == 1:
             header = self._page("share")
             header.share = (numerator, denominator)
@@ -152,9 +152,9 @@ class ShardedWindow:
         return await self.from_start(max(0, total - no_better), 1)
 
     async def scan(self) -> AsyncIterator[list[EntryReply]]:
-        """Every entry that is there from beginning to end, in no order, a few hundred at a time.
+        """All entries, in no order, a few hundred at a time.
 
-        Entries may change meanwhile: none is missed for that, but one may be found twice.
+        An entry that changes meanwhile may come twice, but is never missed.
         """
         for keys in self._keys:
             header = ScanHeader(self._shape, self._board.version, "0", SCANNED_A_CALL)
@@ -170,11 +170,11 @@ class ShardedWindow:
     async def _ask(self, header: PageHeader, *rest: Value, shard: int = 0) -> PageReply:
         reply = await functions.page(self._valkey, self._keys[shard], header, rest)
         if reply is None:
-            raise AssertionError("only a question by member can find nothing")
+            raise AssertionError("only a read by member can find nothing")
         return reply
 
     async def _ask_all(self, by: By, position: Position) -> list[PageReply]:
-        """Where each shard would go on from a position."""
+        """Where each shard would continue from a position."""
         header = self._page(by)
         return await asyncio.gather(
             *(
@@ -184,7 +184,7 @@ class ShardedWindow:
         )
 
     async def _forward(self, offsets: Sequence[int], limit: int) -> PageReply:
-        """The merge of what follows each shard's offset."""
+        """Merges the entries after each shard's offset."""
         replies = await asyncio.gather(
             *(
                 self._ask(self._page("start", offset=offset, limit=limit), shard=shard)
@@ -206,7 +206,7 @@ class ShardedWindow:
         return PageReply(total, first, better, entries)
 
     async def _offsets(self, index: int) -> list[int]:
-        """How many of the first `index` entries each shard holds: a search over all shards by halves."""
+        """How many of the first `index` entries each shard holds, by a binary search over all shards."""
         totals = [total for total, _ in await self._counts(())]
         low, high = [0] * len(totals), totals
         if index >= sum(totals):
@@ -252,5 +252,5 @@ class ShardedWindow:
 
 
 def _parts(asked: Sequence[Asked]) -> list[Sequence[Asked]]:
-    """As many as one call answers, each; one that is empty where nothing is asked but the total."""
+    """Splits the positions into calls; one empty part if only the total is asked."""
     return [asked[first : first + MEMBERS_A_CALL] for first in range(0, max(1, len(asked)), MEMBERS_A_CALL)]

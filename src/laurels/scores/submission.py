@@ -1,4 +1,4 @@
-"""A submission: one score for one member at a moment; as it is given, and as it was found valid. Pure."""
+"""A submission: one score for one member at a moment, as given and as validated. Pure."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ AHEAD: Final = timedelta(minutes=1) // timedelta(microseconds=1)
 
 EVERYBODY: Final = (WHOLE,)
 OPERATIONS: Final = ("best", "last", "first", "sum")
-# An id that Laurels made: the call that carried the submission, and its place in it. The id space of the
-# player who sends it again may stand before it.
+# An id that Laurels made: the submission's call and its place in it, after the id space of a player if one
+# sends it again.
 MADE_ID: Final = re.compile(r"(?:[0-9a-f]{32}:)?~([A-Za-z0-9_-]{22})\.\d{1,6}")
 
 
 class Submission(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """What a caller gives.
+    """A submission as a caller gives it.
 
     >>> msgspec.json.encode(Submission("ada", 1200, groups={"country": "GB"}))
     b'{"member":"ada","score":1200,"groups":{"country":"GB"}}'
@@ -50,7 +50,7 @@ class Submission(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True)
 
 
 class Checked(msgspec.Struct, frozen=True, gc=False):
-    """A submission that the board accepts, but for what only the store can know."""
+    """A validated submission: the board accepts it, unless Valkey knows a reason not to."""
 
     given: Submission
     index: int
@@ -65,7 +65,7 @@ class Checked(msgspec.Struct, frozen=True, gc=False):
     metadata: str
 
     def moved(self, board: Board, now: Moment, index: int) -> Checked:
-        """The same in another place, in a call of this moment; unless it states a moment of its own."""
+        """Moves the submission to another place, in a call of this moment; an `at` of its own stays."""
         force_setattr(self, "index", index)
         if self.given.at is None:
             force_setattr(self, "moment", _moment(board, None, now))
@@ -73,20 +73,20 @@ class Checked(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def made_by(self) -> str:
-        """The call that made the id, when it is one of ours that comes back in a retry."""
+        """The call that made the id, if a retry brings back an id of ours; else ""."""
         made = MADE_ID.fullmatch(self.id)
         return made[1] if made else ""
 
 
 def check_member(member: object) -> bytes:
-    """The member's bytes: 1 to 256 of UTF-8, any characters."""
+    """The member as UTF-8: 1 to 256 bytes, any characters."""
     if not isinstance(member, str):
         raise InvalidInput.at("member", "must be a string")
     return _encoded("member", member, MEMBER_BYTES)
 
 
 def member_text(member: bytes) -> str:
-    """The member as it is shown: what is not UTF-8, in a sorted set that was taken over, as escapes."""
+    """The member to show. An adopted sorted set may hold bytes that are not UTF-8; they become escapes."""
     return member.decode("utf-8", "backslashreplace")
 
 
@@ -101,9 +101,9 @@ def _encoded(field: str, text: str, limit: int) -> bytes:
 
 
 def check(board: Board, given: Submission, now: Moment, index: int = 0, *, by_match: bool = False) -> Checked:
-    """Everything that can be known without the store; raises `InvalidInput` naming the field.
+    """Validates a submission without the stores. Raises `InvalidInput` with the field.
 
-    `by_match`: whether the score is the rating that a match will leave.
+    `by_match`: whether the score is a rating after a match.
     """
     member = check_member(given.member)
     score = board.ordering.parse_score(given.score)
@@ -163,7 +163,7 @@ def _check_groups(board: Board, groups: dict[str, str]) -> tuple[Cut, ...]:
 
 
 def cuts_of(board: Board, groups: dict[str, str]) -> tuple[Cut, ...]:
-    """The cuts of the board that a member of these groups is ranked in, besides the whole."""
+    """The cuts where a member of these groups is ranked besides the whole board."""
     return tuple(
         Cut(dimensions, tuple(groups[name] for name in dimensions))
         for dimensions in board.definition.groups
@@ -172,21 +172,20 @@ def cuts_of(board: Board, groups: dict[str, str]) -> tuple[Cut, ...]:
 
 
 def check_id(given: str) -> str:
-    """An id that a caller gives."""
     _encoded("id", given, ID_BYTES)
     return given
 
 
 def _check_operation(board: Board, op: str) -> str:
     if not board.definition.allow_op:
-        raise InvalidInput.at("op", "the board fixes its aggregate; define it with allow_op to choose")
+        raise InvalidInput.at("op", "is not allowed: the board is defined without allow_op")
     if op not in OPERATIONS:
         raise InvalidInput.at("op", one_of(OPERATIONS, op))
     return op
 
 
 def check_metadata(metadata: dict[str, Any] | None) -> str:
-    """The JSON of it; "" for none."""
+    """The metadata as JSON; "" for none."""
     if metadata is None:
         return ""
     if not isinstance(metadata, dict):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers exist
@@ -203,7 +202,7 @@ def check_metadata(metadata: dict[str, Any] | None) -> str:
 
 
 class Submitted(msgspec.Struct, frozen=True):
-    """What became of a submission, in the board's first window. Ranks count from 1."""
+    """The member's entry after a submission, in the board's first window. Ranks count from 1."""
 
     member: str
     score: int | float | None
@@ -215,23 +214,23 @@ class Submitted(msgspec.Struct, frozen=True):
 
 
 class MetadataSet(msgspec.Struct, frozen=True):
-    """What became of a change of metadata."""
+    """The result of a change of metadata."""
 
     member: str
-    entries: Annotated[int, msgspec.Meta(description="How many entries were given the metadata.")]
-    applied: Annotated[bool, msgspec.Meta(description="False when the id was seen before.")]
+    entries: Annotated[int, msgspec.Meta(description="How many entries have the metadata now.")]
+    applied: Annotated[bool, msgspec.Meta(description="False if the id was seen before.")]
     id: str
 
 
 class Rejected(msgspec.Struct, frozen=True):
-    """A submission of a batch that was refused, and why."""
+    """A refused submission of a batch, and the reason."""
 
     index: int
     detail: str
 
 
 class BatchResult(msgspec.Struct, frozen=True):
-    """What became of a batch: how many were accepted, and each that was not."""
+    """The result of a batch: how many submissions were accepted, and which were not."""
 
     accepted: int
     rejected: list[Rejected]

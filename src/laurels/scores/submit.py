@@ -1,15 +1,14 @@
-"""The way in: submissions become function calls, as few as fit, each atomic.
+"""Submits scores: turns submissions into few, atomic function calls.
 
-A call carries many submissions. A batch is cut into calls; single submissions that wait while a call for
-their board is under way go out together in the next one, so nobody waits on a timer. What one member
-submits is applied in the order it came.
+A call carries many submissions. A batch is cut into calls. Single submissions that arrive while calls for
+their board are in progress go out together in the next call, so there is no timer to wait for. A member's
+submissions are applied in the order of their arrival.
 
-Every submission has an id. One that a client gives is remembered by Valkey for a day or more; one that is
-made here names its call, and Valkey remembers calls for ten minutes or more. Sent again, neither counts
-twice.
+Every submission has an id. Valkey remembers a client's id for a day or more. An id that is made here names
+its call, and Valkey remembers calls for ten minutes or more. In either case a repeat does not count twice.
 
-An answer may wait until what it tells is on disk, or on replicas (`Durability`). Single submissions go out
-with others of the same durability, so that none waits for more than it asked; a batch waits once for many of
+An answer may wait until its submission is on disk or on replicas (`Durability`). Single submissions go out
+with others of the same durability, so that none waits longer than it asked; a batch waits once for many of
 its calls.
 """
 
@@ -47,30 +46,30 @@ if TYPE_CHECKING:
     from laurels.valkey.client import Valkey
     from laurels.valkey.messages import Durability
 
-# What a call may cost, so that it does not hold Valkey for 10 ms even where the machine takes a turn from it
-# (bench/stalls.py), and so that the next call is laid out while it runs. Then what an entry costs: written as
-# it comes, read first, or in the exact layout; and how many times that where distinct scores are counted.
-# Whichever it is, a call takes 1 to 4 ms of processor at a million members.
+# The cost limit of a call: it must not hold Valkey for 10 ms even if the machine preempts it
+# (bench/stalls.py), and must run long enough to build the next call meanwhile. Below are the costs of an
+# entry: written directly, read first, or in the exact layout; and the factor for boards that count distinct
+# scores. In each case a call takes 1 to 4 ms of CPU at a million members.
 COST_A_CALL: Final = 1000
 COST_OF_WRITING: Final = 2
 COST_OF_READING: Final = 5
 COST_OF_EXACTNESS: Final = 10
 TIMES_BY_COUNTING: Final = 4
-# How many single submissions go out together at most: with their ranks they take 1 to 4 ms there. And in how
-# many calls at once: one is laid out, and another's answers are told, while Valkey works on the next.
+# How many single submissions share a call at most: with their ranks they take Valkey 1 to 4 ms. And how many
+# calls run at once: this process prepares one and reads the answers of another while Valkey works.
 TOGETHER: Final = 64
 CALLS_AT_ONCE: Final = 2
-# How many calls of a batch wait for the disk together: a second, where Valkey writes to it every second.
+# How many calls of a batch wait for the disk together: a wait takes a second if Valkey syncs every second.
 CALLS_A_WAIT: Final = 200
 
-# What hears what became of a submission; it does not raise.
+# Receives the outcome of a submission; must not raise.
 Tell = Callable[[Submitted | Exception], None]
 
 
 @dataclass(slots=True)
 class _Chunk:
-    """As many submissions as fit one call: their places in what was given, as their board sees them, and
-    as each board that it feeds does.
+    """The submissions of one call: their places in the input, and their forms for the board and for each
+    board that it feeds.
     """
 
     board: Board
@@ -82,7 +81,7 @@ class _Chunk:
     cost: int = 0
 
     def add(self, place: int, given: Submission | Checked, now: int) -> None:
-        """Raises `InvalidInput` when any of the boards refuses it; then none gets it."""
+        """Raises `InvalidInput` if any of the boards refuses it; then none gets it."""
         index = len(self.own)
         if isinstance(given, Checked):
             checked = given.moved(self.board, now, index)
@@ -90,7 +89,7 @@ class _Chunk:
             checked = check(self.board, given, now, index)
         if self.feeds:
             given = checked.given
-            if isinstance(given.score, str):  # to boards of doubles it is a number
+            if isinstance(given.score, str):  # boards of doubles take only numbers
                 given = msgspec.structs.replace(given, score=checked.score)
             self.fed.append([check(feed, for_feed(feed, given), now, index) for feed in self.feeds])
         self.own.append(checked)
@@ -102,12 +101,12 @@ class _Chunk:
         return replace(call, feeds=feeds_of(self.feeds)) if self.feeds else call
 
     def made_id(self, checked: Checked) -> str:
-        """The id under which this submission can be sent again."""
+        """The id for a retry of this submission."""
         return checked.id or f"~{self.id}.{checked.index}"
 
 
 class _RefusedSubmission(NamedTuple):
-    """A submission that was not accepted: its place in what was given, and why."""
+    """A refused submission: its place in the input, and the reason."""
 
     place: int
     given: Submission | Checked | InvalidInput
@@ -116,7 +115,7 @@ class _RefusedSubmission(NamedTuple):
 
 @dataclass(slots=True)
 class _BatchProgress:
-    """What a batch asked for, and what became of it so far."""
+    """The options of a batch, and its results so far."""
 
     durability: Durability
     progress: Callable[[int], None] | None = None
@@ -124,7 +123,7 @@ class _BatchProgress:
     refused: list[_RefusedSubmission] = field(default_factory=list)
     unconfirmed: list[Parcel] = field(default_factory=list)
     confirmed: int = 0
-    """How many of the accepted are as durable as was asked."""
+    """How many of the accepted have the requested durability."""
 
     def tell(self) -> None:
         if self.progress:
@@ -132,7 +131,7 @@ class _BatchProgress:
 
 
 class _Waiting(NamedTuple):
-    """A submission that is good by this definition of its board, and who is told what becomes of it."""
+    """A submission that is valid under this definition of its board, and what receives its outcome."""
 
     checked: Checked
     board: Board
@@ -141,15 +140,15 @@ class _Waiting(NamedTuple):
 
 @dataclass(slots=True)
 class _SubmissionQueue:
-    """Single submissions to one board that wait for the calls under way, and the members in those."""
+    """Single submissions to one board that wait for a call, and the members in the running calls."""
 
     waiting: deque[_Waiting] = field(default_factory=deque)
     calls: int = 0
     members: set[bytes] = field(default_factory=set)
 
     def take(self) -> list[_Waiting]:
-        """From the front, up to the first whose member is in a call already: calls that are under way
-        together do not keep their order, and one call tells a member's rank once.
+        """Takes submissions from the front, up to the first whose member is in a call already: concurrent
+        calls have no order, and one call reports a member's rank once.
         """
         taken: list[_Waiting] = []
         waiting, members = self.waiting, self.members
@@ -163,7 +162,7 @@ class _SubmissionQueue:
 
 
 class Submitter:
-    """Sends submissions to the boards that it finds in the catalog."""
+    """Sends submissions to the boards of the catalog."""
 
     def __init__(
         self, valkey: Valkey, catalog: Catalog, rolling: Rolling, feeds: Feeds, clock: Clock
@@ -179,18 +178,18 @@ class Submitter:
         self._owner: Owner | None = None
 
     def acting_for(self, owner: Owner) -> Self:
-        """The same for a flow, which writes to boards of its own."""
+        """A submitter for a flow, which may write to the boards that it owns."""
         flow = copy(self)
-        flow._owner = owner  # noqa: SLF001  # of its own kind
+        flow._owner = owner  # noqa: SLF001  # its own class
         return flow
 
     async def submit(self, ref: BoardRef, given: Submission, durability: Durability = "fast") -> Submitted:
-        """One submission, and where it leaves its member."""
+        """Submits one score, and returns where the member stands."""
         board = await self._catalog.board(ref)
         board.require_writer(self._owner)
         try:
             checked = check(board, given, self._clock())
-        except InvalidInput:  # by a definition that another process may have changed
+        except InvalidInput:  # another process may have changed the definition
             board = await self._catalog.in_force(ref)
             checked = check(board, given, self._clock())
         answer: asyncio.Future[Submitted] = asyncio.get_running_loop().create_future()
@@ -198,8 +197,8 @@ class Submitter:
         return await answer
 
     def submit_soon(self, ref: BoardRef, given: Submission, tell: Tell, durability: Durability) -> bool:
-        """As `submit`, without a wait: `tell` hears what became of it. False, and nothing is done, where it
-        takes more than this process knows to say that the submission is good.
+        """Like `submit`, without waiting: `tell` receives the outcome. Returns False and does nothing if this
+        process cannot tell by itself that the submission is valid.
         """
         board = self._catalog.known(ref)
         if board is None or board.owner != self._owner:
@@ -230,11 +229,11 @@ class Submitter:
         progress: Callable[[int], None] | None = None,
         durability: Durability = "fast",
     ) -> BatchResult:
-        """Many submissions; a bad one harms no other, be it that it was not even read. `progress` hears how
-        many are done.
+        """Submits many scores. A refused or unreadable one does not affect the others. `progress` receives
+        how many are done.
 
-        While Valkey works on one call the next is laid out, but only one is ever under way: the order of a
-        member's submissions is kept.
+        The next call is built while Valkey works on one, but only one call runs at a time, which keeps the
+        order of a member's submissions.
         """
         board = await self._catalog.board(ref)
         board.require_writer(self._owner)
@@ -242,7 +241,7 @@ class Submitter:
         try:
             await self._submit_all(board, enumerate(given), batch)
             if batch.refused and (changed := await self._catalog.in_force(ref)) is not board:
-                # By a definition that another process had changed: the one in force decides.
+                # Another process had changed the definition: the current one decides.
                 again, batch.refused, batch.progress = batch.refused, [], None
                 await self._submit_all(changed, ((each.place, each.given) for each in again), batch)
         except Unavailable as error:
@@ -251,7 +250,7 @@ class Submitter:
         return BatchResult(batch.accepted, [Rejected(each.place, each.error.detail) for each in refused])
 
     async def confirm(self, ref: BoardRef, durability: Durability) -> None:
-        """Waits until what any process wrote to the board before is as durable as this."""
+        """Waits until all earlier writes to the board, of any process, have this durability."""
         board = await self._catalog.board(ref)
         shards = range(board.keys.shards)
         keys = [board.keys.of_board(shard, "board") for shard in shards]
@@ -307,7 +306,7 @@ class Submitter:
             while taken := queue.take():
                 try:
                     await self._send_together(ref, taken, durability)
-                except Exception as error:  # noqa: BLE001  # whatever it is, nobody may wait for ever
+                except Exception as error:  # noqa: BLE001  # every waiting caller must get an answer
                     for waiting in taken:
                         waiting.tell(error)
                 finally:
@@ -334,7 +333,7 @@ class Submitter:
             for place, checked in zip(chunk.places, chunk.own, strict=True):
                 refusal = outcome.refused.get(checked.index)
                 taken[place].tell(refusal or _submitted(chunk, checked, outcome))
-        for each in refused:  # good when it joined the queue; time or the definition went on
+        for each in refused:  # valid when it joined the queue, but time has passed or the definition changed
             taken[each.place].tell(each.error)
 
     def _chunks(
@@ -344,7 +343,7 @@ class Submitter:
         given: Iterable[tuple[int, Submission | Checked | InvalidInput]],
         refused: list[_RefusedSubmission],
     ) -> Iterator[_Chunk]:
-        """The submissions that are good, cut so that no call costs too much."""
+        """The valid submissions, cut into calls that cost no more than `COST_A_CALL`."""
         room = min(map(cuts_a_call, (board, *feeds)))
         chunk = _Chunk(board, feeds)
         now = self._clock()
@@ -365,7 +364,7 @@ class Submitter:
 
 
 def cuts_a_call(board: Board) -> int:
-    """How many submissions, counted once for each cut that they are ranked in, fit one call."""
+    """How many submissions fit one call; each counts once for every cut where it is ranked."""
     written = COST_OF_WRITING if board.is_fast else COST_OF_READING
     cost = COST_OF_EXACTNESS if board.ordering.exact else written
     cost *= board.writes_per_cut * (TIMES_BY_COUNTING if board.definition.dense else 1)
@@ -373,7 +372,7 @@ def cuts_a_call(board: Board) -> int:
 
 
 def _cut_off(error: Unavailable, accepted: int) -> Unavailable:
-    """The error of a batch of which so many counted for certain. It is all or nothing only for none."""
+    """The error of a batch. Its outcome is unknown if any submissions have surely counted (`accepted`)."""
     if accepted and not isinstance(error, OutcomeUnknown):
         error = OutcomeUnknown.after(error)
     if accepted:
@@ -383,7 +382,7 @@ def _cut_off(error: Unavailable, accepted: int) -> Unavailable:
 
 
 def _settle(waiting: asyncio.Future[Submitted], outcome: Submitted | Exception) -> None:
-    if waiting.done():  # whoever asked has gone
+    if waiting.done():  # the caller has gone
         return
     if isinstance(outcome, Exception):
         waiting.set_exception(outcome)

@@ -1,4 +1,4 @@
-"""What changed between two looks at a stretch of a window. Pure."""
+"""The difference between two reads of a view. Pure."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ if TYPE_CHECKING:
     from laurels.scores.results import Entry
 
 Followed = Standing | msgspec.UnsetType | None
-"""A member's standing; None while it has no entry; UNSET where none is followed."""
+"""The standing of the followed member; None while it has no entry; UNSET if no member is followed."""
 
 
 class Snapshot(Page, frozen=True, omit_defaults=True):
-    """The stretch as it stands; with `member`, the standing of who is followed."""
+    """The whole view; `member` is the standing of the followed member."""
 
     member: Standing | msgspec.UnsetType | None = msgspec.UNSET
 
 
 class Moved(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An entry that is new in the stretch, or has another rank, score or metadata than before."""
+    """An entry that is new in the view, or whose rank, score or metadata changed."""
 
     rank: int
     member: str
@@ -32,7 +32,7 @@ class Moved(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Change(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What changed: entries, who `left` the stretch, and `member` where who is followed stands elsewhere."""
+    """What changed: entries, members that `left` the view, and the followed `member`'s standing."""
 
     total: int
     entries: list[Moved]
@@ -41,7 +41,7 @@ class Change(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Seen(NamedTuple):
-    """One look."""
+    """One read of a view."""
 
     page: Page
     member: Followed = msgspec.UNSET
@@ -52,24 +52,28 @@ class Seen(NamedTuple):
 
 
 def is_same_window(before: Seen, after: Seen) -> bool:
-    """Whether both looks were at one window; from one to another there is no change, only a beginning."""
+    """Whether both reads are of the same window; a new window needs a snapshot, not a change."""
     return (before.page.period, before.page.slot) == (after.page.period, after.page.slot)
 
 
 def is_of_one_moment(seen: Seen, member: str) -> bool:
-    """Whether the page and the standing of the member, which were asked for one after the other, agree."""
+    """Whether the page and the member's standing, which were read one after the other, agree."""
     entry = next((entry for entry in seen.page.entries if entry.member == member), None)
     stood = seen.member
     if not isinstance(stood, Standing):
         return entry is None
     if entry is None:
         return stood.total == seen.page.total and stood.ordinal > len(seen.page.entries)
-    told = (stood.total, stood.rank, stood.score, stood.metadata)
-    return told == (seen.page.total, entry.rank, entry.score, entry.metadata)
+    return (stood.total, stood.rank, stood.score, stood.metadata) == (
+        seen.page.total,
+        entry.rank,
+        entry.score,
+        entry.metadata,
+    )
 
 
 def change(before: Seen, after: Seen) -> Change | None:
-    """What a follower who has seen the first must be told to have seen the second; None for nothing."""
+    """The change from one read to the next, or None if nothing changed."""
     gone = {entry.member: entry for entry in before.page.entries}
     moved: list[Moved] = []
     for entry in after.page.entries:

@@ -1043,7 +1043,7 @@ export interface components {
     schemas: {
         /**
          * Among
-         * @description Some members ranked among themselves, and those of them who have no entry.
+         * @description The given members ranked among themselves, and those without an entry.
          */
         Among: {
             /** @description Those who have no entry. */
@@ -1257,7 +1257,7 @@ export interface components {
         };
         /**
          * Bucket
-         * @description Entries with a score from `low` up to `high`; in the last bucket, `high` included.
+         * @description Counts the scores from `low` up to, but without, `high`; the last bucket includes `high`.
          */
         Bucket: {
             count: number;
@@ -1400,7 +1400,7 @@ export interface components {
         };
         /**
          * Entry
-         * @description One line of a page. `change`: ranks gained since the window before; None for who was not in it.
+         * @description One line of a page. `change`: ranks gained since the previous window; null if it had no entry there.
          */
         Entry: {
             /** @description Ranks gained since the window before; null for who was not in it. */
@@ -1477,7 +1477,7 @@ export interface components {
         };
         /**
          * Friend
-         * @description A member ranked among some others; `board_rank` is its rank among all.
+         * @description A member ranked among the given members; `board_rank` is its rank on the board.
          */
         Friend: {
             /** @description The rank among all. */
@@ -1751,12 +1751,12 @@ export interface components {
         };
         /**
          * MetadataSet
-         * @description What became of a change of metadata.
+         * @description The result of a change of metadata.
          */
         MetadataSet: {
-            /** @description False when the id was seen before. */
+            /** @description False if the id was seen before. */
             applied: boolean;
-            /** @description How many entries were given the metadata. */
+            /** @description How many entries have the metadata now. */
             entries: number;
             /** @description Sent again with the same id, a submission counts once: 1 to 256 bytes of UTF-8. */
             id: string;
@@ -1858,7 +1858,7 @@ export interface components {
         };
         /**
          * Page
-         * @description A stretch of a window, and the cursors to what lies before and behind it.
+         * @description Consecutive entries of a window, with cursors to the previous and the next page.
          */
         Page: {
             board: string;
@@ -2046,7 +2046,7 @@ export interface components {
         };
         /**
          * Rejected
-         * @description A submission of a batch that was refused, and why.
+         * @description A refused submission of a batch, and the reason.
          */
         Rejected: {
             detail: string;
@@ -2234,7 +2234,7 @@ export interface components {
         };
         /**
          * Submitted
-         * @description What became of a submission, in the board's first window. Ranks count from 1.
+         * @description The member's entry after a submission, in the board's first window. Ranks count from 1.
          */
         Submitted: {
             /** @description Whether the entry changed. */
