@@ -267,7 +267,7 @@ class TestOfATopThatWasKept:
             await alone.standing(archived, "zoe", slot="2025-10-24")
 
     async def test_the_rest_has_no_neighbourhood(self, alone: Laurels, archived: str):
-        with pytest.raises(NotFound, match="'eve' has no entry in it that is archived"):
+        with pytest.raises(NotFound, match="'eve' has no archived entry"):
             await alone.around(archived, "eve", slot="2025-10-24")
 
 

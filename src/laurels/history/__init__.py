@@ -1,1 +1,1 @@
-"""What a window became is kept."""
+"""What is known of windows that ended: snapshots, a member's history, export and erasure."""

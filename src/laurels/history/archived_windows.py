@@ -1,4 +1,4 @@
-"""Windows that Valkey no longer answers for, as the archive has them."""
+"""Reads windows that Valkey no longer keeps, from snapshots and the journal."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Stretch:
-    """A stretch of a snapshot: so many from an ordinal on."""
+    """Consecutive entries of a snapshot, from an ordinal on."""
 
     first: int
     limit: int
@@ -60,7 +60,7 @@ class ArchivedWindows:
     clock: Clock
 
     async def page(self, ref: BoardRef, query: PageQuery) -> Page:
-        """A page of the window's snapshot: as much of it as was archived, of all that there were."""
+        """A page of the window's snapshot, which may have only the top entries."""
         board = await self.catalog.in_force(ref)
         found = None if query.cursor is None else read_cursor(board, query.cursor)
         gone = await self._gone(board, query if found is None else window_of(board, found, query))
@@ -75,7 +75,7 @@ class ArchivedWindows:
         return await self._page(gone, snapshot, _Stretch(first, limit, start, query.change))
 
     async def standing(self, ref: BoardRef, query: WindowQuery, member: str) -> Standing:
-        """Where a member stood: by the window's snapshot, or recounted if that does not tell."""
+        """Where a member stood: from the window's snapshot, or recounted from the journal."""
         encoded = check_member(member)
         gone = await self._gone(await self.catalog.in_force(ref), query)
         board, dense = gone.board, gone.board.definition.dense
@@ -96,24 +96,24 @@ class ArchivedWindows:
         if snapshot is None or not snapshot.is_whole:
             recounted = await self.recount.standings(gone, [encoded])
             if encoded in recounted:
-                told = recounted[encoded]
+                found = recounted[encoded]
                 return Standing(
                     member=member,
-                    score=told.score,
-                    rank=told.rank,
-                    ordinal=told.ordinal,
-                    percentile=(told.total - told.rank + 1) / told.total,
-                    total=told.total,
-                    dense_rank=told.dense_rank if dense else msgspec.UNSET,
+                    score=found.score,
+                    rank=found.rank,
+                    ordinal=found.ordinal,
+                    percentile=(found.total - found.rank + 1) / found.total,
+                    total=found.total,
+                    dense_rank=found.dense_rank if dense else msgspec.UNSET,
                 )
         if snapshot is None:
             raise _not_kept(gone)
-        raise NotFound(f"{gone}: {member!r} has no entry in it that is archived")
+        raise NotFound(f"{gone}: {member!r} has no archived entry")
 
     async def around(
         self, ref: BoardRef, query: WindowQuery, member: str, above: int = 5, below: int = 5
     ) -> Page:
-        """A member with those just above and below it, as far as they were archived."""
+        """A member with the entries just above and below, as far as they were archived."""
         encoded = check_member(member)
         check_bound("above", above, 0, AROUND_LIMIT)
         check_bound("below", below, 0, AROUND_LIMIT)
@@ -121,12 +121,12 @@ class ArchivedWindows:
         snapshot = await self._snapshot(gone)
         stood = (await self.snapshots.standings([snapshot.id], [encoded])).get((snapshot.id, encoded))
         if stood is None:
-            raise NotFound(f"{gone}: {member!r} has no entry in it that is archived")
+            raise NotFound(f"{gone}: {member!r} has no archived entry")
         first = max(1, stood.ordinal - above)
         return await self._page(gone, snapshot, _Stretch(first, stood.ordinal - first + 1 + below))
 
     async def ranks(self, board: Board, address: WindowAddress, members: Sequence[bytes]) -> list[int | None]:
-        """Each member's rank in the window's snapshot; None for who is not in it."""
+        """Each member's rank in the window's snapshot; None if it is not in it."""
         snapshot = await self.snapshots.of_window(await self.board_id(board.ref), *_named(address))
         if snapshot is None:
             return [None] * len(members)
@@ -137,7 +137,7 @@ class ArchivedWindows:
     async def listed(
         self, ref: BoardRef, period: str | None, group: str | None, limit: int, cursor: str | None
     ) -> SnapshotList:
-        """The board's snapshots, newest first; of one window or group, or of all."""
+        """The board's snapshots, newest first, for one window or group or for all."""
         check_bound("limit", limit, 1, PAGE_LIMIT)
         board = await self.catalog.in_force(ref)
         cut = None if group is None else str(parse_cut(group, board.definition))
@@ -159,7 +159,7 @@ class ArchivedWindows:
         check_bound("limit", limit, 1, PAGE_LIMIT)
         board = await self.catalog.in_force(ref)
         found = None
-        with suppress(ValueError):  # not an id at all
+        with suppress(ValueError):  # not a UUID
             found = await self.snapshots.get(await self.board_id(ref), UUID(named))
         if found is None:
             raise NotFound(f"{ref}: there is no snapshot {named!r}")
@@ -177,7 +177,7 @@ class ArchivedWindows:
         )
 
     async def board_id(self, ref: BoardRef) -> int:
-        """What the archive knows the board by."""
+        """The board's id in PostgreSQL."""
         stored = await self.boards.get(ref.project, ref.board)
         if stored is None:
             raise NotFound(f"there is no board {ref}")
@@ -203,7 +203,7 @@ class ArchivedWindows:
         direction: Direction,
         limit: int,
     ) -> tuple[int, int]:
-        """The first ordinal, and how many, that lie behind or in front of a position."""
+        """The first ordinal and the number of entries to read, after or before a position."""
         board = gone.board
         known = (await self.snapshots.standings([snapshot.id], [position.member])).get(
             (snapshot.id, position.member)
@@ -296,7 +296,7 @@ def _named(address: WindowAddress) -> tuple[str, str, str]:
 
 
 def _place(board: Board, ranked: SnapshotEntry) -> bytes:
-    """As a page of the live window would have written it."""
+    """The place in the form that a page of the live window uses."""
     return board.ordering.place(score_of(board, ranked.score), ranked.moment)
 
 

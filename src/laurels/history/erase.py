@@ -1,10 +1,10 @@
-"""A member out of everything that is kept: live windows, journal, snapshots, dead letters, ids and answers.
+"""Erases a member: from live windows, the journal, snapshots, dead letters, remembered ids and answers.
 
-What ended keeps its ranks: there the entry stays, under a name that is random and leads nowhere. A match is
-told in the entries of all who played it, so on boards of matches others' metadata and ids go where they name
-the member. The order
-matters. First the live windows, with an entry in the journal that names nobody; then, once everything before
-is archived, the tables; so that whatever interrupts it, running it again finds what is left.
+Windows that ended keep their ranks: there the entry stays, under a random name. A match writes entries of all
+its players, so on boards of matches the metadata and ids of others go too, where they name the member.
+
+The order matters. First come the live windows, with a journal entry that does not name the member; then,
+once everything before it is archived, the tables. After an interruption, another run finds what is left.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ if TYPE_CHECKING:
     from laurels.valkey.client import Valkey
 
 ENTRIES_AT_ONCE: Final = 200
-# Days whose ids and stored answers may still be there.
+# How many days of ids and stored answers Valkey may still have.
 DAYS: Final = 3
 TOMBSTONE: Final = "~erased:"
 
 
 class Erased(msgspec.Struct, frozen=True):
-    """Where a member was."""
+    """How much was erased."""
 
     boards: int
     windows: int
-    """Live windows that it had an entry in."""
+    """Live windows where the member had an entry."""
     rows: int
-    """Rows of the journal and of snapshots that have another name now."""
+    """Rows of the journal and of snapshots that were renamed."""
 
 
 @dataclass(frozen=True)
@@ -67,9 +67,9 @@ class Eraser:
     clock: Clock
 
     async def erase(self, project: str, member: str, board: str | None = None) -> Erased:
-        """Safe to run again; what a member submits afterwards is somebody new's.
+        """Erases the member; safe to repeat. Later submissions under the name count as a new member's.
 
-        Raises `Conflict`, and nothing is done, while a board that a flow owns has the member: that flow would
+        Raises `Conflict` and does nothing while a board that a flow owns has the member, since the flow would
         enter it again.
         """
         encoded = check_member(member)
@@ -105,7 +105,7 @@ class Eraser:
         board = await self.catalog.in_force(ref)
         shard = board.keys.shard_of(member)
         named = _stand_in()
-        while board.keys.shard_of(named) != shard:  # or nobody who asks for it would find it
+        while board.keys.shard_of(named) != shard:  # reads of the new name look in its shard
             named = _stand_in()
         store = EraseStore(self.postgres)
         await self.drain.finish(ref)
@@ -128,7 +128,7 @@ class Eraser:
         return found, rows
 
     async def _leave(self, board: Board, shard: int, member: bytes, named: bytes) -> int:
-        """Out of the windows that go on; under another name in the others. In how many it was."""
+        """Removes the member from current windows and renames it in ended ones. Returns how many had it."""
         now = self.clock()
         shape = board.shape(metadata=True)
         reading = ReadHeader(shape, board.version)
@@ -150,14 +150,14 @@ class Eraser:
             for keys in _calls(board, shard, leaving, names) or [_named(board, shard, names)]:
                 found += await functions.remove(self.valkey, keys, header, (entry, member))
                 header.journal = 0
-            # A window that was being completed meanwhile may have taken the member from its days.
+            # A rolling window that was completed meanwhile may have taken the member from its days.
             done |= {*addresses}
             listed = await self.retention.days_first(board, shard)
             addresses = [address for address in listed if address not in done]
         return found
 
     async def _forget(self, board: Board, shard: int, member: bytes, ids: list[bytes]) -> None:
-        """Dead letters, ids, and answers that are stored for whoever asks again."""
+        """Deletes dead letters, remembered ids, and answers stored under idempotency keys."""
         mentions = NameMatcher(member.decode())
         for known in board.keys.generations(shard, "ids"):
             if ids:
@@ -169,7 +169,7 @@ class Eraser:
         await self._forget_dead(board.keys.of_board(shard, "dead"), member)
 
     async def _forget_metadata(self, board: Board, shard: int, mentions: NameMatcher) -> None:
-        """Others' metadata that names the member, in every window that there is."""
+        """Deletes others' metadata that names the member, in all windows."""
         async for address in self.retention.addresses(board, shard):
             key = f"{board.window_key(shard, address)}|metadata"
             async for pairs in hashes.scan(self.valkey, key, ENTRIES_AT_ONCE):
@@ -178,26 +178,26 @@ class Eraser:
                     await self.valkey.run(hashes.delete(key, lost))
 
     async def _forget_ids(self, key: str, mentions: NameMatcher) -> None:
-        """Ids that name the member and are not known to be its own."""
+        """Deletes ids that name the member, whoever gave them."""
         async for ids in sets.scan(self.valkey, key, ENTRIES_AT_ONCE):
             lost = [each for each in ids if mentions.in_text(each)]
             if lost:
                 await self.valkey.run(sets.remove(key, lost))
 
     async def _forget_answers(self, key: str, member: bytes) -> None:
-        told = _written(member)
+        forms = _written(member)
         async for pairs in hashes.scan(self.valkey, key, ENTRIES_AT_ONCE):
-            lost = [name for name, value in pairs if any(each in name or each in value for each in told)]
+            lost = [name for name, value in pairs if any(each in name or each in value for each in forms)]
             if lost:
                 await self.valkey.run(hashes.delete(key, lost))
 
     async def _forget_dead(self, key: str, member: bytes) -> None:
         after = "-"
-        told = _written(member)
+        forms = _written(member)
         while True:
             entries = await self.valkey.run(streams.entries(key, after, count=ENTRIES_AT_ONCE))
             for name, fields in entries:
-                if any(each in value for value in fields.values() for each in told):
+                if any(each in value for value in fields.values() for each in forms):
                     await self.valkey.run(streams.delete(key, name))
             if len(entries) < ENTRIES_AT_ONCE:
                 return
@@ -213,7 +213,7 @@ def _written(member: bytes) -> set[bytes]:
 
 
 def _storable(forms: set[str]) -> list[str]:
-    """PostgreSQL's texts have no U+0000, and JSON writes it otherwise."""
+    """The forms that PostgreSQL can search for: its texts have no U+0000, which JSON escapes anyway."""
     return [form for form in forms if "\0" not in form]
 
 
@@ -224,7 +224,7 @@ def _named(board: Board, shard: int, names: tuple[str, ...]) -> list[str]:
 def _calls(
     board: Board, shard: int, addresses: list[WindowAddress], names: tuple[str, ...]
 ) -> list[list[str]]:
-    """The keys of each call that these windows take."""
+    """The keys of each call, for as many windows as fit."""
     calls: list[list[str]] = []
     for first in range(0, len(addresses), WINDOWS_A_CALL):
         keys = _named(board, shard, names)

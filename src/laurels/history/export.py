@@ -1,8 +1,7 @@
-"""Boards out into a file and in again: entries as they are, window by window.
+"""Exports boards to a file and imports them again: the entries as they are, window by window.
 
-An import is read twice: first only to see that the file is whole and fits the boards, then to place its
-entries. Each is placed with an entry in the journal, so that a rebuild has it too; placing it again changes
-nothing.
+An import reads the file twice: first to check that it is complete and fits the boards, then to place its
+entries. The journal records each placed entry, so that a rebuild has it. Placing it again changes nothing.
 """
 
 from __future__ import annotations
@@ -56,7 +55,9 @@ PAGE: Final = 1000
 
 
 class ImportCounts(msgspec.Struct, frozen=True):
-    """What a file had, and what of it is over here: past its keep, or no window of the board."""
+    """What was imported. `passed`: entries skipped because their window has expired or the board does
+    not have it.
+    """
 
     boards: list[str]
     windows: int
@@ -84,7 +85,7 @@ class BoardFiles:
     async def export(
         self, refs: list[BoardRef], window: tuple[str, str] | None = None, progress: Progress | None = None
     ) -> AsyncIterator[bytes]:
-        """The lines of a file: these boards, or one window of them."""
+        """The lines of a file with these boards, or with one window of each."""
         writer = ExportWriter()
         made_at = datetime_of(self.clock()).isoformat()
         yield writer.line(Manifest(FORMAT, FORMAT_VERSION, list(map(str, refs)), made_at))
@@ -133,14 +134,14 @@ class BoardFiles:
             reply = await window.after(Position(last.place, last.member), PAGE)
 
     async def check(self, lines: Iterable[ReadLine], into: BoardRef | None = None) -> ImportCounts:
-        """That the file is whole, and every board is there as it says, or not there yet."""
+        """Checks that the file is complete, and that each board fits its definition or does not exist yet."""
         boards: list[str] = []
         windows = entries = 0
         for line in lines:
             if isinstance(line, BoardLine):
                 ref = into or BoardRef.parse(line.board)
                 if into and boards:
-                    raise InvalidInput("the file has several boards, so it cannot go into one")
+                    raise InvalidInput("the file has several boards, so they cannot go into one board")
                 boards.append(str(ref))
                 await self._check_definition(ref, line.definition)
             windows += isinstance(line, WindowLine)
@@ -154,15 +155,14 @@ class BoardFiles:
         except NotFound:
             return
         board.require_writer(None)
-        there = board.definition
         for name in ("score", "ties", "order", "aggregate", "groups"):
-            if getattr(there, name) != getattr(definition, name):
-                raise Conflict(f"{ref} is there with another {name}; import into another board (--into)")
+            if getattr(board.definition, name) != getattr(definition, name):
+                raise Conflict(f"{ref} exists with another {name}; import into another board (--into)")
 
     async def place(
         self, lines: Iterable[ReadLine], into: BoardRef | None = None, progress: Progress | None = None
     ) -> ImportCounts:
-        """Places what `check` found good; boards that are not there yet are defined first."""
+        """Places the entries of a file that `check` accepted. Defines missing boards first."""
         placing = _Import(self, into, progress)
         for line in lines:
             if isinstance(line, EntryLine):
@@ -176,7 +176,7 @@ class BoardFiles:
     async def place_pairs(
         self, ref: BoardRef, period: str | None, pairs: AsyncIterator[list[tuple[bytes, float]]]
     ) -> ImportCounts:
-        """Members and scores of a plain sorted set, into the current window of a board."""
+        """Places the members and scores of a plain sorted set in the current window of a board."""
         board = await self.catalog.in_force(ref)
         board.require_writer(None)
         now = self.clock()
@@ -205,7 +205,7 @@ class BoardFiles:
             return await self.catalog.in_force(ref)
 
     def target(self, board: Board, line: WindowLine) -> Target | None:
-        """None for a window that is over, or that the board does not have."""
+        """The window of the line; None if it has expired or the board does not have it."""
         group = ",".join(f"{name}={_escaped(value)}" for name, value in line.groups.items())
         try:
             target = target_at(
@@ -226,7 +226,7 @@ class BoardFiles:
             except DefinitionChanged as changed:
                 await self.catalog.refresh(board.ref, changed.known)
                 raise Conflict(
-                    f"the definition of {board.ref} was changed meanwhile; run it again"
+                    f"the definition of {board.ref} changed during the import; run it again"
                 ) from changed
 
     async def _place_in(
@@ -243,9 +243,9 @@ class BoardFiles:
             target.seconds_to_live(now),
             [each.metadata for each in entries],
         )
-        told = [(each.member, each.score, each.moment, each.metadata) for each in entries]
+        placed = [(each.member, each.score, each.moment, each.metadata) for each in entries]
         rest: list[Value] = [
-            place_entry(secrets.token_urlsafe(16), now, board.version, (address.token, groups), told)
+            place_entry(secrets.token_urlsafe(16), now, board.version, (address.token, groups), placed)
         ]
         for each in entries:
             rest += (board.ordering.place(each.score, each.moment), each.member)
@@ -254,7 +254,7 @@ class BoardFiles:
         await functions.place(self.valkey, [*names, *window], header, rest)
 
     async def complete(self, board: Board | None) -> None:
-        """Rolling windows are computed anew from their days; where these are gone, they stay as placed."""
+        """Recomputes rolling windows from their days; if the days have expired, they stay as placed."""
         if board is None or not any(
             zoned.how == "fold" for zoned in board.zoned_windows(board.definition.timezone)
         ):
@@ -279,7 +279,7 @@ class BoardFiles:
 
 
 class _Import:
-    """One file on its way in: a call's worth of entries at a time."""
+    """The import of one file: it places as many entries at a time as fit a call."""
 
     def __init__(self, files: BoardFiles, into: BoardRef | None, progress: Progress | None) -> None:
         self._files = files
@@ -329,7 +329,7 @@ def _read(board: Board, line: EntryLine, now: Moment) -> _ImportedEntry:
     try:
         given: int | float = int(line.score) if board.ordering.int64 else float(line.score)
     except ValueError as error:
-        raise InvalidInput.at("score", f"{line.score!r} is no number") from error
+        raise InvalidInput.at("score", f"{line.score!r} is not a number") from error
     moment = now if line.at is None else line.at
     return _ImportedEntry(check_member(line.member), board.ordering.parse_score(given), moment, line.metadata)
 
@@ -345,7 +345,7 @@ def _pair(board: Board, member: bytes, score: float, now: Moment) -> _ImportedEn
 def _exact(board: Board, score: float) -> int | float:
     if board.ordering.int64:
         if not score.is_integer():
-            raise InvalidInput.at("score", f"{score} is not whole, and the board's scores are int64")
+            raise InvalidInput.at("score", f"{score} is not a whole number, as the int64 board requires")
         return int(score)
     return score
 

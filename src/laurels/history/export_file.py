@@ -1,8 +1,8 @@
-"""Exports as files: a manifest, entries line by line, and at the end what they come to. Pure.
+"""The file format of exports: a manifest, entries line by line, and a checksum at the end. Pure.
 
-Each line is a JSON document. The first is the manifest; then, for each board its definition, for each of its
-windows a head, and its entries, best first; the last tells how many lines there are before it, and the
-SHA-256 of their bytes, newlines included. A file whose last line is missing or disagrees is not taken.
+Each line is a JSON document. The first is the manifest. Then each board has a line with its definition, each
+of its windows a line, and each entry a line, best first. The last line has the number of lines before it and
+the SHA-256 of their bytes, newlines included. A file whose last line is missing or differs is refused.
 """
 
 from __future__ import annotations
@@ -22,8 +22,6 @@ FORMAT_VERSION: Final = 1
 
 
 class Manifest(msgspec.Struct, frozen=True, tag_field="line", tag="manifest"):
-    """What a file holds."""
-
     format: str
     version: int
     boards: list[str]
@@ -31,14 +29,14 @@ class Manifest(msgspec.Struct, frozen=True, tag_field="line", tag="manifest"):
 
 
 class BoardLine(msgspec.Struct, frozen=True, tag_field="line", tag="board"):
-    """The windows that follow are this board's."""
+    """Starts a board: the windows that follow are its own."""
 
     board: str
     definition: dict[str, Any]
 
 
 class WindowLine(msgspec.Struct, frozen=True, tag_field="line", tag="window"):
-    """The entries that follow are this window's, of everybody or of a group."""
+    """Starts a window, or a group of it: the entries that follow are its own."""
 
     period: str
     slot: str
@@ -46,8 +44,8 @@ class WindowLine(msgspec.Struct, frozen=True, tag_field="line", tag="window"):
 
 
 class EntryLine(msgspec.Struct, frozen=True, tag_field="line", tag="entry", omit_defaults=True):
-    """Scores are text, so that none loses a digit, and so are metadata: the JSON that was given. `at`, in
-    microseconds, is there where it decides ties.
+    """One entry. The score is text, so that it loses no digit; metadata is the JSON that was given. `at`, in
+    microseconds, is there if it decides ties.
     """
 
     member: str
@@ -69,7 +67,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class ExportWriter:
-    """Makes the lines, and counts them."""
+    """Encodes the lines, and counts them for the last one."""
 
     def __init__(self) -> None:
         self._digest = hashlib.sha256()
@@ -88,17 +86,17 @@ class ExportWriter:
 
 
 def read(lines: Iterable[bytes]) -> Iterator[Manifest | BoardLine | WindowLine | EntryLine]:
-    """The lines of a file but its last, which is compared with them; raises `InvalidInput`."""
+    """The lines of a file, except the last one. Raises `InvalidInput` if they do not match its checksum."""
     digest = hashlib.sha256()
     count = entries = 0
     ending: Ending | None = None
     for encoded in lines:
         if ending is not None:
-            raise InvalidInput("something follows the last line of the export; the file is damaged")
+            raise InvalidInput("there are lines after the checksum of the export; the file is damaged")
         try:
             line = _decode(encoded)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise InvalidInput(f"line {count + 1} is not one of an export: {error}") from error
+            raise InvalidInput(f"line {count + 1} is not a line of an export: {error}") from error
         if isinstance(line, Ending):
             ending = line
             continue
@@ -110,13 +108,13 @@ def read(lines: Iterable[bytes]) -> Iterator[Manifest | BoardLine | WindowLine |
     if ending is None:
         raise InvalidInput("the file ends too early: its last line, with the checksum, is missing")
     if (ending.lines, ending.entries, ending.sha256) != (count, entries, digest.hexdigest()):
-        raise InvalidInput("the checksum does not fit what is in the file; it is damaged")
+        raise InvalidInput("the checksum does not match the file; it is damaged")
 
 
 def _check_place(line: Line, before: int) -> None:
     if isinstance(line, Manifest) != (before == 0):
-        raise InvalidInput("the first line of an export is its manifest; this is no export of Laurels")
+        raise InvalidInput("the file does not start with a manifest; it is not an export of Laurels")
     if isinstance(line, Manifest) and (line.format, line.version) != (FORMAT, FORMAT_VERSION):
         raise InvalidInput(
-            f"this is version {line.version} of {line.format!r}; here, 1 of {FORMAT!r} is read"
+            f"the file is version {line.version} of {line.format!r}; Laurels reads version 1 of {FORMAT!r}"
         )

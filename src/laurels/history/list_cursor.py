@@ -1,4 +1,4 @@
-"""Where a list of the archive ended, bound to the question it belongs to. Pure."""
+"""Cursors of lists in the archive: where a page ended, bound to its query. Pure."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def write_list_cursor(question: Question, place: Place) -> str:
 
 
 def read_list_cursor(question: Question, text: str, shape: tuple[type, ...]) -> Place:
-    """The place that it names; raises `StaleCursor` when it was not written for this question."""
+    """The place in the cursor. Raises `StaleCursor` if the cursor belongs to another query."""
     try:
         packed = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
         contents = msgspec.msgpack.decode(packed, type=_ListCursor)
     except (msgspec.MsgspecError, ValueError) as error:
-        raise StaleCursor.at("cursor", "is not one that an answer gave; begin again without it") from error
+        raise StaleCursor.at("cursor", "is not from a page of a list; start without it") from error
     if contents.question != question or tuple(map(type, contents.place)) != shape:
-        raise StaleCursor.at("cursor", "was made for another question; begin again without it")
+        raise StaleCursor.at("cursor", "belongs to another list; start without it")
     return contents.place

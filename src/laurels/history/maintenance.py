@@ -1,4 +1,4 @@
-"""What keeps boards in order while nobody looks: rolling windows made ready, and what is gone forgotten."""
+"""Maintains boards in the background: completes rolling windows and deletes what has expired."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class Maintenance:
     clock: Clock
 
     async def turn_over(self, tell: Tell) -> int:
-        """Completes today's and tomorrow's rolling windows; how many there are.
+        """Completes today's and tomorrow's rolling windows, and returns how many there are.
 
-        One board's error harms no other, and is raised at the end.
+        An error of one board does not stop the others; it is raised at the end.
         """
         count, failures = 0, list[str]()
         for stored in await self.boards.matching(ROLLING):
@@ -48,7 +48,7 @@ class Maintenance:
                 board = await self.catalog.in_force(ref)
                 count += await self.rolling.turn_over(board, self.clock())
             except (NotFound, DefinitionChanged):
-                continue  # dropped, or changed: whoever changed it goes on from there
+                continue  # dropped, or changed: the process that changed it completes them
             except Conflict as error:
                 _note(failures, ref, error)
             await tell(f"{ref}: {count} windows")
@@ -56,9 +56,10 @@ class Maintenance:
         return count
 
     async def sweep(self, tell: Tell) -> tuple[int, int]:
-        """Takes away windows that are over, and what dropped boards left in the archive; boards and rows.
+        """Deletes expired windows, and the snapshots of dropped boards. Returns how many boards it swept and
+        how many rows it deleted.
 
-        One board's error harms no other, and is raised at the end.
+        An error of one board does not stop the others; it is raised at the end.
         """
         boards = deleted = 0
         failures: list[str] = []
@@ -81,7 +82,7 @@ class Maintenance:
         return boards, deleted
 
     async def empty_discarded(self) -> int:
-        """Empties large keys that were taken away; how many."""
+        """Deletes large keys of dropped windows piece by piece, and returns how many."""
         return await self.retention.empty_discarded()
 
 

@@ -1,7 +1,7 @@
 """A member's standings in windows that ended, newest first.
 
-Each window is told by the best that there is: Valkey, as long as it can be asked; then its snapshot; then,
-for whom the snapshot leaves out or where there is none, the journal.
+The source is Valkey while it keeps the window, then the window's snapshot, then the journal: if there is no
+snapshot, or it does not have the member.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from laurels.valkey.client import Valkey
 
 LIMIT: Final = 100
-# What one answer costs at most: windows looked at, at once and in all, and windows recounted. Behind that it
-# ends with a cursor, however few were found.
+# The limits of one answer: windows read at once and in all, and windows recounted. At a limit the answer ends
+# with a cursor, however few windows it found.
 WINDOWS_AT_ONCE: Final = 50
 MOST_WINDOWS: Final = 1000
 MOST_RECOUNTS: Final = 31
@@ -48,7 +48,7 @@ MOST_RECOUNTS: Final = 31
 
 @dataclass(frozen=True)
 class HistoryQuery:
-    """Which windows of a board, and how many of them."""
+    """Which windows of a board to look through, and how many to return."""
 
     period: str | None = None
     group: str | None = None
@@ -58,7 +58,7 @@ class HistoryQuery:
 
 @dataclass(frozen=True)
 class _Walk:
-    """One member's way back through the windows of a board."""
+    """The search for one member through the past windows of a board."""
 
     board: Board
     board_id: int
@@ -68,7 +68,7 @@ class _Walk:
     live: frozenset[str]
     """The slots that Valkey may still have."""
     oldest: Moment | None
-    """No window that ended before this is known to anybody; None when none is known at all."""
+    """No source has a window that ended before this; None if no source has any."""
 
     def slots(self, before: Moment, now: Moment) -> Iterator[Slot]:
         """The windows that ended before a moment, newest first."""
@@ -79,7 +79,7 @@ class _Walk:
             slot = self.zoned.calendar.previous(slot)
 
 
-# What is known of a window without recounting it: the standing; None if there is none; or that it must be.
+# What is known of a window without a recount: the standing; None if there is none; "unknown" if it takes one.
 _Known = PastStanding | None | Literal["unknown"]
 
 
@@ -92,7 +92,7 @@ class MemberHistory:
     journal: WindowJournal
 
     async def history(self, ref: BoardRef, member: str, asked: HistoryQuery) -> History:
-        """The newest windows that the member had an entry in; `next` leads to older ones."""
+        """The newest windows where the member had an entry; `next` leads to older ones."""
         check_bound("limit", asked.limit, 1, LIMIT)
         encoded = check_member(member)
         while True:
@@ -162,7 +162,7 @@ class MemberHistory:
         if walk.zoned.how == "fold":
             try:
                 await self.rolling.ensure(walk.board, walk.zoned, slot)
-            except NotFound:  # it was never complete, and its days are gone
+            except NotFound:  # it was never completed, and its days have expired
                 return None
         address = WindowAddress(walk.zoned.label, slot.text, walk.cut)
         total, (stood,) = await ShardedWindow(self.valkey, walk.board, address).standing(
@@ -201,22 +201,22 @@ class MemberHistory:
 
     async def _recounted(self, walk: _Walk, slot: Slot) -> PastStanding | None:
         window = EndedWindow(walk.board, walk.board_id, walk.zoned, slot, walk.cut)
-        told = (await self.archived.recount.standings(window, [walk.member])).get(walk.member)
-        if told is None:
+        found = (await self.archived.recount.standings(window, [walk.member])).get(walk.member)
+        if found is None:
             return None
         return PastStanding(
-            slot.text, slot.starts_at, slot.ends_at, told.score, told.rank, told.total, "journal"
+            slot.text, slot.starts_at, slot.ends_at, found.score, found.rank, found.total, "journal"
         )
 
 
 def _parsed(zoned: ZonedWindow, texts: Iterable[str]) -> Iterator[Slot]:
     for text in texts:
-        with suppress(InvalidInput):  # an hour that only another zone's clock shows
+        with suppress(InvalidInput):  # an hour that exists only in another timezone
             yield zoned.calendar.parse(text)
 
 
 def _ends_of_placed(zoned: ZonedWindow, tokens: Iterable[str]) -> Iterator[Moment]:
-    """When the windows end that entries were placed in, or in the first of the days that they are made of."""
+    """The ends of the windows where an import placed entries, directly or in the first of their days."""
     named = [token.partition("|") for token in tokens]
     slots = list(_parsed(zoned, (text for label, _, text in named if label == zoned.label)))
     if zoned.how == "fold" and zoned.base:

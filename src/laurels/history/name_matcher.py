@@ -1,4 +1,4 @@
-"""Whether a text names a member: as a whole word, or who is called `a` would be found everywhere. Pure."""
+"""Whether a text names a member, as a whole word: a member called `a` is not in every text. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class NameMatcher:
-    """One member, as it may be named."""
+    """Finds the name of one member in texts and in JSON."""
 
     def __init__(self, member: str) -> None:
         self._word = re.compile(rf"(?<![^\W_]){re.escape(member)}(?![^\W_])")
@@ -22,13 +22,13 @@ class NameMatcher:
             msgspec.json.encode(member)[1:-1].decode(),
             json.dumps(member)[1:-1],
         }
-        """How JSON may write the name."""
+        """The forms of the name in JSON."""
 
     def in_text(self, text: str) -> bool:
         return self._word.search(text) is not None
 
     def in_json(self, written: str | bytes) -> bool:
-        """In a name, a text or a number of it; what is no JSON is a text."""
+        """Whether a key, string or number names the member; invalid JSON is treated as text."""
         try:
             value = msgspec.json.decode(written)
         except (msgspec.DecodeError, UnicodeDecodeError):

@@ -1,4 +1,4 @@
-"""What an operator looks at: how much comes in, how far the archive is, what could not be archived."""
+"""Figures for an operator: load, the progress of the archive, and dead letters."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from laurels.postgres.engine import Postgres
     from laurels.valkey.client import Valkey
 
-# Whoever asks more often sees the same figures again.
+# How long the same figures are shown again.
 FRESH_SECONDS: Final = 1.0
-# Boards that are listed one by one: those with the longest journals.
+# How many boards are listed: those with the longest journals.
 MOST_BOARDS: Final = 100
-# Where events of a campus go that cannot be counted.
+# The stream of campus events that cannot be counted.
 CAMPUS_LETTERS: Final = f"{EVENTS}lb.dead"
 SHOWN_MEMBERS: Final = 5
 SHOWN_BYTES: Final = 48
@@ -38,7 +38,7 @@ Source = Literal["journal", "campus"]
 
 @dataclass(frozen=True)
 class ValkeyFigures:
-    """Over all primaries; `commands`: that it carried out since it started."""
+    """Over all primaries. `commands`: how many it has run since it started."""
 
     name: str
     version: str
@@ -51,15 +51,15 @@ class ValkeyFigures:
 
 @dataclass(frozen=True)
 class JournalFigures:
-    """In calls: one carries the submissions that came at the same moment, up to some hundreds."""
+    """Counts calls: one call carries up to some hundreds of submissions."""
 
     recorded: int
-    """Ever, over the boards that there are."""
+    """All calls so far, over the existing boards."""
     waiting: int
-    """To be archived."""
+    """Calls that are not archived yet."""
     bytes: int
     watermark: Timestamp
-    """Everything that was recorded before is archived."""
+    """Everything recorded before is archived."""
     age_seconds: float
     dead_letters: int
 
@@ -81,7 +81,7 @@ class Figures:
     """None while it does not answer."""
     journal: JournalFigures
     boards: tuple[BoardFigures, ...]
-    """With the longest journals first, then by name."""
+    """By the length of the journal, longest first, then by name."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class DeadLetter:
     recorded_at: Timestamp
     why: str
     summary: str
-    """What it was, as far as that can be read."""
+    """The content, as far as it can be read."""
 
 
 @dataclass(frozen=True)
@@ -111,18 +111,18 @@ class OperatorStatus:
         self._figures: tuple[float, Figures] | None = None
 
     async def takes_writes(self) -> bool:
-        """False when Valkey is out of memory; raises `Unavailable` where it has another reason."""
+        """False if Valkey is out of memory. Raises `Unavailable` if it refuses writes for another reason."""
         return await requirements.takes_writes(self._valkey)
 
     async def figures(self) -> Figures:
-        """As of a moment ago."""
+        """The figures, at most `FRESH_SECONDS` old."""
         now = time.monotonic()
         if self._figures is None or now >= self._figures[0] + FRESH_SECONDS:
             self._figures = now, await self._read_figures()
         return self._figures[1]
 
     async def dead_letters(self, limit: int) -> DeadLetters:
-        """What could not be archived, or counted."""
+        """Journal entries that could not be archived, and campus events that could not be counted."""
         streams = await self._streams()
         keys = [*(stream.dead_letters for stream in streams), CAMPUS_LETTERS]
         counts = await self._valkey.run_all(map(length, keys))
@@ -139,10 +139,10 @@ class OperatorStatus:
         return DeadLetters(sum(counts), tuple(found[:limit]))
 
     async def retry(self, letter: str) -> None:
-        """Puts an entry back into the journal, behind what is there, to be archived; raises `NotFound`."""
+        """Puts a journal entry back at the end of the journal, to be archived. Raises `NotFound`."""
         stream, name = await self._located(letter)
         if stream is None:
-            raise NotFound(f"{letter} is an event of a campus: send it again from where it came")
+            raise NotFound(f"{letter} is an event of a campus: send it again from its source")
         if not await functions.exhume(self._valkey, stream.dead_letters, stream.key, name):
             raise NotFound(f"there is no dead letter {letter}")
 
@@ -154,7 +154,7 @@ class OperatorStatus:
             raise NotFound(f"there is no dead letter {letter}")
 
     async def _located(self, letter: str) -> tuple[Stream | None, str]:
-        """The journal that the letter is of, None for a campus's; and its id there."""
+        """The journal of the letter, or None for a campus event; and the letter's id in its stream."""
         of, _, name = letter.rpartition(".")
         is_id = all(part.isdecimal() and len(part) < 20 for part in name.split("-", 1)) and "-" in name
         for stream in (None, *await self._streams()) if is_id else ():
@@ -209,26 +209,26 @@ class OperatorStatus:
             return None
 
     async def _valkey_figures(self) -> ValkeyFigures:
-        told = await self._valkey.infos("default")
-        limits = [int(each.get("maxmemory", 0)) for each in told]
-        is_valkey = "valkey_version" in told[0]
+        infos = await self._valkey.infos("default")
+        limits = [int(each.get("maxmemory", 0)) for each in infos]
+        is_valkey = "valkey_version" in infos[0]
         return ValkeyFigures(
             name="Valkey" if is_valkey else "Redis",
-            version=told[0].get("valkey_version" if is_valkey else "redis_version", ""),
-            nodes=len(told),
-            memory_bytes=_total(told, "used_memory"),
+            version=infos[0].get("valkey_version" if is_valkey else "redis_version", ""),
+            nodes=len(infos),
+            memory_bytes=_total(infos, "used_memory"),
             memory_limit_bytes=sum(limits) if all(limits) else None,
-            commands=_total(told, "total_commands_processed"),
-            clients=_total(told, "connected_clients"),
+            commands=_total(infos, "total_commands_processed"),
+            clients=_total(infos, "connected_clients"),
         )
 
 
-def _total(told: Iterable[Mapping[str, str]], name: str) -> int:
-    return sum(int(each.get(name, 0)) for each in told)
+def _total(infos: Iterable[Mapping[str, str]], name: str) -> int:
+    return sum(int(each.get(name, 0)) for each in infos)
 
 
 def _place(stream: Stream | None) -> str:
-    """Which stream a letter is of, as its id says it."""
+    """The part of a letter's id that names its stream."""
     return "campus" if stream is None else f"{stream.board_id}.{stream.shard}"
 
 
@@ -259,7 +259,7 @@ def _of_journal(fields: Mapping[str, bytes]) -> str:
 
 
 def _of_campus(fields: Mapping[str, bytes]) -> str:
-    told = (
+    shown = (
         f"{name} {value.decode('utf-8', 'replace')}" for name, value in fields.items() if name != "reason"
     )
-    return ", ".join(told)[:SHOWN_CHARACTERS]
+    return ", ".join(shown)[:SHOWN_CHARACTERS]

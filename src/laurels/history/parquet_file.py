@@ -1,11 +1,11 @@
-"""Exports as Parquet: the lines of `export_file` as rows, which give the same lines again, byte by byte.
+"""Exports as Parquet: each line of `export_file` is a row, and the rows give back the same bytes.
 
-The manifest and the ending are in the file's own metadata (`laurels.manifest`, `laurels.end`); a board, a
-window and an entry are each a row. So the checksum of the lines holds here too. An entry's row repeats which
-board and window it is of, for those who query the file. Rows go through memory a row group at a time, either
-way; beside that there is the footer of Parquet, about 2 KiB a row group.
+The manifest and the last line are in the file's metadata (`laurels.manifest`, `laurels.end`); each board,
+window and entry is a row. So the checksum of the lines holds here too. The row of an entry repeats its board
+and window, for queries of the file. Writing and reading hold one row group in memory, and Parquet's footer,
+about 2 KiB a row group.
 
-pyarrow is imported when a file is written or read, and only then.
+pyarrow is imported only when a file is written or read.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 ENDING: Final = ".parquet"
 MANIFEST_KEY: Final = "laurels.manifest"
 END_KEY: Final = "laurels.end"
-ROWS: Final = 50_000  # a row group has no more of them,
-BYTES: Final = 16 * 2**20  # and no more of their lines, so that long metadata do not fill the memory
+ROWS: Final = 50_000  # most rows of a row group
+BYTES: Final = 16 * 2**20  # most bytes of a row group's lines, so that long metadata does not fill the memory
 BATCH: Final = 1000
-# Columns whose least and greatest value the footer tells; of others these would be long, and of no use.
+# Columns whose lowest and highest values are in the footer; those of other columns are long and useless.
 SEARCHED: Final = ["line", "board", "period", "slot", "member", "score_int64", "score_double", "rank", "at"]
 
 _decode = msgspec.json.Decoder(Line).decode
@@ -36,7 +36,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class ParquetLines:
-    """Takes the lines of an export and writes them as rows."""
+    """Writes the lines of an export as rows."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._arrow, self._parquet = _pyarrow()
@@ -81,13 +81,13 @@ def writing(stream: BinaryIO) -> Generator[ParquetLines]:
 
 
 def read_lines(stream: BinaryIO) -> Iterator[bytes]:
-    """The lines that were written; raises `InvalidInput` for a file that gives none, or no more of them."""
+    """The lines of the export. Raises `InvalidInput` if the file is damaged or not an export."""
     arrow, parquet = _pyarrow()
     try:
         file = parquet.ParquetFile(stream, pre_buffer=False, page_checksum_verification=True)
         about: dict[bytes, bytes] = file.metadata.metadata or {}
         if MANIFEST_KEY.encode() not in about or not file.schema_arrow.equals(_schema(arrow)):
-            raise InvalidInput("this is Parquet, but no export of Laurels")
+            raise InvalidInput("the file is Parquet, but not an export of Laurels")
         yield about[MANIFEST_KEY.encode()]
         head = _Head()
         for group in range(file.num_row_groups):
@@ -105,7 +105,7 @@ def read_lines(stream: BinaryIO) -> Iterator[bytes]:
 
 
 class _Row(msgspec.Struct, frozen=True):
-    """The columns. Scores of int64 boards and of others have one each, so that both are exact."""
+    """The columns. Scores of int64 boards have a column of their own, so that all scores are exact."""
 
     line: str
     board: str | None = None
@@ -134,7 +134,7 @@ def _schema(arrow: Any) -> Any:  # noqa: ANN401  # see _pyarrow
 
 
 class _Rows:
-    """Rows on their way out, column by column."""
+    """Collects rows to write, column by column."""
 
     def __init__(self) -> None:
         self.columns: dict[str, list[object]] = {}
@@ -175,8 +175,8 @@ class _Rows:
 
 
 class _Head:
-    """Rows on their way in: which board and window the next entries must be of. What is missing in a row is
-    made up; the checksum tells.
+    """Turns rows back into lines, and checks that each follows its own board and window. Missing values
+    become empty; the checksum then fails.
     """
 
     def __init__(self) -> None:
@@ -193,7 +193,9 @@ class _Head:
         if row.line == "entry" and row.board == self._board and _window(row) == self._window:
             score = whole(row.score_double or 0.0) if row.score_int64 is None else row.score_int64
             return EntryLine(row.member or "", repr(score), row.rank or 0, row.at, row.metadata or "")
-        raise InvalidInput("a row is not of the board and window that it follows; the file is damaged")
+        raise InvalidInput(
+            "a row belongs to another board or window than the rows before it; the file is damaged"
+        )
 
 
 def _window(row: _Row) -> tuple[object, ...]:
@@ -201,7 +203,7 @@ def _window(row: _Row) -> tuple[object, ...]:
 
 
 def _pyarrow() -> tuple[Any, Any]:
-    """The module and its `parquet`. They come without types, so they are Any, and so is what they make."""
+    """The module pyarrow and its `parquet`. They have no types, so they and their objects are Any."""
     try:
         import pyarrow.parquet  # noqa: PLC0415  # pyright: ignore[reportMissingTypeStubs]  # optional, no stubs
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""What the archive answers, as values. Ranks count from 1. Pure."""
+"""The results of queries of the archive. Ranks count from 1. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Source = Literal["live", "snapshot", "journal"]
 
 
 class PastStanding(msgspec.Struct, frozen=True):
-    """Where a member stood when a window ended, and what tells it."""
+    """Where a member stood when a window ended, and the source of this."""
 
     slot: str
     starts_at: datetime | None
@@ -34,7 +34,7 @@ class History(msgspec.Struct, frozen=True):
 
 
 class SnapshotInfo(msgspec.Struct, frozen=True):
-    """A window as it was at a moment. `kept`: how many of its entries are archived."""
+    """A window at a moment. `kept`: how many of its `total` entries are archived."""
 
     id: Annotated[str, msgspec.Meta(description="What `snapshots/{snapshot}` takes.")]
     period: str
@@ -56,7 +56,7 @@ class SnapshotList(msgspec.Struct, frozen=True):
 
 
 class SnapshotPage(msgspec.Struct, frozen=True):
-    """A stretch of a snapshot."""
+    """Consecutive entries of a snapshot."""
 
     project: str
     board: str

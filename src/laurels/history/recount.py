@@ -1,4 +1,4 @@
-"""Windows recounted from the journal: for whom no snapshot tells of."""
+"""Recounts ended windows from the journal, for members that no snapshot has."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NOBODY: Final = b""
 
 @dataclass(frozen=True)
 class EndedWindow:
-    """A window that is over."""
+    """A window that has ended."""
 
     board: Board
     board_id: int
@@ -47,7 +47,7 @@ class EndedWindow:
 
 @dataclass(frozen=True)
 class RecountedStanding:
-    """Where a member stood. Ranks count from 1."""
+    """Where a member stood in an ended window. Ranks count from 1."""
 
     score: Score
     rank: int
@@ -57,8 +57,8 @@ class RecountedStanding:
 
 
 class Recount:
-    """Answers from the journal. A member's own entry is folded first; then everybody's, one at a time, to
-    count who was better: nothing is held but what was asked for.
+    """Computes standings from the journal: first the entries of the given members, then those of all members,
+    one at a time, to count the better ones. It holds only the given members in memory.
     """
 
     def __init__(self, journal: WindowJournal) -> None:
@@ -67,7 +67,7 @@ class Recount:
     async def standings(
         self, window: EndedWindow, members: Sequence[bytes]
     ) -> dict[bytes, RecountedStanding]:
-        """Where these members stood in the window, as far as they did."""
+        """Where these members stood; without those that had no entry."""
         if not window.board.definition.archive.journal:
             return {}
         asked = {member: held async for member, held in self._entries(window, members)}
@@ -83,7 +83,7 @@ class Recount:
     ) -> AsyncIterator[tuple[bytes, FoldedEntry]]:
         zoned, slot = window.zoned, window.slot
         fold = Fold(window.board, zoned, slot, window.cut)
-        # A removal can come before the window begins only by the clock of somebody who is ahead.
+        # A removal may come before the window starts if its clock was slow, at most by AHEAD.
         starts = EARLIEST if slot.starts is None else slot.starts - AHEAD
         ends = LATEST if slot.ends is None else slot.ends
         span = WindowSpan(starts, ends, zoned.held_until(slot), *fold.places())
@@ -95,7 +95,7 @@ class Recount:
 
 
 class _RankCount:
-    """How many entries are better than each of those that are asked for."""
+    """Counts how many entries are better than each of the given ones."""
 
     def __init__(self, board: Board, asked: dict[bytes, FoldedEntry]) -> None:
         self._ordering = board.ordering
@@ -140,7 +140,7 @@ class _RankCount:
         return -score if self._ordering.descending else score
 
     def _key(self, member: bytes, held: FoldedEntry) -> _Key:
-        """Less is better; entries that share a rank have the same."""
+        """A smaller key is better; entries that share a rank have the same key."""
         if not self._ordering.unique:
             return self._rising(held.score), 0, _NOBODY
         return self._rising(held.score), held.moment if self._ordering.timed else 0, member

@@ -1,8 +1,8 @@
 """Which snapshots a board's definition asks for, and when. Pure.
 
-A window is pictured at its end: at once, and again when nothing late can come any more, in the place of the
-first. With `every` it is pictured at each midnight too, by the board's own clock. The whole board and each of
-its groups are pictured alike, each by the clock of its zone.
+A snapshot of a window is due when it ends, and again, replacing the first, once no late submission can come
+any more. With `every`, one is due at each midnight too. The whole board and each of its groups get snapshots,
+each by the clock of its timezone.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SnapshotPolicy:
-    """What is taken of one window of a board."""
+    """Which snapshots of one window of a board to take."""
 
     period: str
     top: int | None
@@ -30,7 +30,7 @@ class SnapshotPolicy:
 
 
 def policies(board: Board) -> list[SnapshotPolicy]:
-    """One for each window that is archived; where several name the same, what all of them ask for."""
+    """One policy for each archived window, which combines all that the definition asks for it."""
     asked = board.definition.archive.snapshot
     found: list[SnapshotPolicy] = []
     for period in dict.fromkeys(each.period for each in asked):
@@ -51,16 +51,16 @@ def lateness(board: Board) -> Moment:
 
 
 def final_from(board: Board, slot: Slot) -> Moment | None:
-    """From when on a window stays as it is."""
+    """When a window becomes final: no late submission can come any more."""
     return None if slot.ends is None else slot.ends + lateness(board)
 
 
 def due_moment(
     policy: SnapshotPolicy, zoned: ZonedWindow, slot: Slot, previous: Moment | None, now: Moment
 ) -> Moment | None:
-    """The moment that a picture of this slot would be of, if one is due; `previous`: when it was last looked.
+    """The moment for a snapshot of this slot, if one is due since `previous`.
 
-    Of a slot that goes on, only the present can be had: of several midnights since, the last.
+    A current slot only has its present state: after several missed midnights, only the last one is due.
     """
     if slot.ends is not None and slot.ends <= now:
         return slot.ends
@@ -73,7 +73,7 @@ def due_moment(
 
 
 def is_wanted(board: Board, slot: Slot, taken_at: Moment | None, now: Moment) -> bool:
-    """Whether a picture of this slot is to be taken, when the one there is was taken at `taken_at`."""
+    """Whether to take a snapshot of this slot, if the existing one was taken at `taken_at`."""
     if taken_at is None:
         return True
     settled = final_from(board, slot)
@@ -81,7 +81,7 @@ def is_wanted(board: Board, slot: Slot, taken_at: Moment | None, now: Moment) ->
 
 
 def is_due(board: Board, policy: SnapshotPolicy, previous: Moment | None, now: Moment) -> bool:
-    """Whether anything of this policy became due since `previous`: without asking any store."""
+    """Whether this policy made anything due since `previous`, without asking a store."""
     if previous is None:
         return True
     late = lateness(board)

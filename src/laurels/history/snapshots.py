@@ -1,4 +1,4 @@
-"""Taking snapshots: windows walked through a few hundred entries at a time, and copied as they come."""
+"""Takes snapshots: scans windows a few hundred entries at a time, and copies the entries to PostgreSQL."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ if TYPE_CHECKING:
     from laurels.valkey.client import Valkey
     from laurels.valkey.messages import EntryReply
 
-# Up to here the best are read by one call, and so at one moment; more are picked from the whole window.
+# Up to this many top entries are read in one call, at one moment; more are taken from a scan of the window.
 TOP_IN_ONE_CALL: Final = 1000
-# Boards that ask for snapshots, as a path in their definitions.
+# The JSON path in a definition that asks for snapshots.
 ARCHIVED: Final = "$.archive.snapshot[*]"
 
 log = get_logger("laurels.history")
 
 
-async def _to_nobody(_: str) -> None:
-    """For a caller who does not ask how far it is."""
+async def _no_progress(_: str) -> None:
+    pass
 
 
 @dataclass
 class SnapshotRound:
-    """What a round of snapshots came to."""
+    """The result of a round of snapshots."""
 
     snapshots: int = 0
     entries: int = 0
@@ -79,11 +79,11 @@ class SnapshotTaker:
     clock: Clock
 
     async def take_due(
-        self, previous: Moment | None, tell: Callable[[str], Awaitable[None]] = _to_nobody
+        self, previous: Moment | None, tell: Callable[[str], Awaitable[None]] = _no_progress
     ) -> SnapshotRound:
-        """Every snapshot that is due and was not taken yet, of all boards.
+        """Takes all snapshots of all boards that are due since `previous`.
 
-        `previous`: when all was done before. One board's error harms no other, and is raised at the end.
+        An error of one board does not stop the others; it is raised at the end.
         """
         taken, failures = SnapshotRound(), list[str]()
         for stored in await self.boards.matching(ARCHIVED):
@@ -95,7 +95,7 @@ class SnapshotTaker:
             except NotFound:
                 continue  # dropped meanwhile
             except LaurelsError as error:
-                log.warning("snapshot failed", board=str(ref), error=error.detail)
+                log.warning("snapshot failed; the next run retries it", board=str(ref), error=error.detail)
                 failures.append(f"{ref}: {error.detail}")
         if failures:
             raise LaurelsError(f"{len(failures)} boards failed; the first: {failures[0]}")
@@ -108,7 +108,7 @@ class SnapshotTaker:
     async def take_of(
         self, ref: BoardRef, board_id: int, previous: Moment | None = None, taken: SnapshotRound | None = None
     ) -> None:
-        """What is due of one board."""
+        """Takes the snapshots of one board that are due."""
         taken = taken or SnapshotRound()
         while True:
             board = await self.catalog.in_force(ref)
@@ -140,7 +140,9 @@ class SnapshotTaker:
             if until is not None and now >= until:
                 if before is None:
                     taken.missed += 1
-                    log.warning("window gone before it was archived", board=str(board.ref), slot=slot.text)
+                    log.warning(
+                        "window expired before its snapshot was taken", board=str(board.ref), slot=slot.text
+                    )
                 continue
             taken.entries += await self._take(board, board_id, wanted, now)
             taken.snapshots += 1
@@ -148,7 +150,7 @@ class SnapshotTaker:
     async def _wanted(
         self, board: Board, policy: SnapshotPolicy, previous: Moment | None, now: Moment
     ) -> AsyncIterator[_DueSnapshot]:
-        """What of the windows that were written is due, whole and by group, oldest first."""
+        """The due snapshots of written windows, whole and by group, oldest first."""
         slots: dict[str, set[str]] = {}
         for shard in range(board.keys.shards):
             for label, text in await self.retention.written(board, shard):
@@ -173,7 +175,7 @@ class SnapshotTaker:
             yield wanted
 
     async def _take(self, board: Board, board_id: int, wanted: _DueSnapshot, now: Moment) -> int:
-        """How many entries it has."""
+        """Takes one snapshot, and returns how many entries it has."""
         policy, zoned, slot, cut = wanted.policy, wanted.zoned, wanted.slot, wanted.cut
         if zoned.how == "fold":
             await self.rolling.ensure(board, zoned, slot)

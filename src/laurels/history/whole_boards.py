@@ -1,4 +1,4 @@
-"""What the engine offers over whole boards: made anew, as files, and without a member."""
+"""Operations on whole boards: rebuild, export, import, and the erasure of a member."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class WholeBoardOperations:
-    """Operations of `Laurels`, which has the means."""
+    """The operations of `Laurels` on whole boards."""
 
     rebuilder: Rebuilder
     board_files: BoardFiles
@@ -27,13 +27,13 @@ class WholeBoardOperations:
     async def rebuild(
         self, board: str, progress: Callable[[int, int], None] | None = None, *, force: bool = False
     ) -> Rebuilding:
-        """Makes the board anew from its journal and puts that in force, while submissions go on. `progress`
-        hears how many rows are done, of how many.
+        """Rebuilds the board from its journal, while submissions go on. `progress` receives how many rows are
+        done, and the total.
         """
         return await self.rebuilder.rebuild(BoardRef.parse(board), progress, force=force)
 
     async def verify(self, board: str, progress: Callable[[int, int], None] | None = None) -> Rebuilding:
-        """Where the board differs from what its journal tells; changes nothing."""
+        """Compares the board with its journal, and changes nothing."""
         return await self.rebuilder.verify(BoardRef.parse(board), progress)
 
     def export(
@@ -53,15 +53,15 @@ class WholeBoardOperations:
         *,
         dry_run: bool = False,
     ) -> ImportCounts:
-        """Places the entries of a file that `export` made. `lines` is called twice: nothing is placed before
-        the whole file is found good. `into`: another board than the file says.
+        """Imports the entries of a file that `export` made. `lines` is called twice: first to check the whole
+        file, then to place its entries. `into`: the board to use instead of the file's.
         """
         ref = None if into is None else BoardRef.parse(into)
         found = await self.board_files.check(read(lines()), ref)
         return found if dry_run else await self.board_files.place(read(lines()), ref, progress)
 
     async def import_zset(self, board: str, url: str, key: str, *, period: str | None = None) -> ImportCounts:
-        """Places members and scores of a plain sorted set of any Redis into the current window of a board."""
+        """Imports a plain sorted set of any Redis into the current window of a board."""
         source = Valkey(url)
         try:
             return await self.board_files.place_pairs(
@@ -71,5 +71,5 @@ class WholeBoardOperations:
             await source.close()
 
     async def erase(self, project: str, member: str, *, board: str | None = None) -> Erased:
-        """Takes a member out of everything that the project keeps, or one board of it."""
+        """Erases a member from everything that the project keeps, or from one board."""
         return await self.eraser.erase(project, member, board)

@@ -1,4 +1,4 @@
-"""A member's name out of the tables, under which another takes its place."""
+"""Renames an erased member in the tables, and deletes what names it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from laurels.moments import Moment
     from laurels.postgres.engine import Postgres
 
-# Rows that change in one transaction.
+# How many rows one transaction changes.
 ROWS_AT_ONCE: Final = 5000
-# How long looking through a board may take.
+# How long a search through a board may take.
 LONGEST_SECONDS: Final = 60.0
 
 _IDENTITY: Final = (
@@ -29,7 +29,7 @@ class EraseStore:
         self._postgres = postgres
 
     async def ids(self, board_id: int, member: bytes, since: Moment) -> list[bytes]:
-        """The ids that clients gave what the member submitted since then; a match's are its players' all."""
+        """The ids that clients gave to the member's submissions since then, without those of matches."""
         asked = select(journal.c.id).where(
             journal.c.board_id == board_id,
             journal.c.member == member,
@@ -41,7 +41,7 @@ class EraseStore:
             return [bytes(each) for each in (await connection.execute(asked)).scalars()]
 
     async def rename(self, board_id: int, member: bytes, named: bytes) -> int:
-        """Gives every row of the board another name, without id and metadata; how many there were."""
+        """Renames the member in all rows of the board, without id and metadata. Returns how many rows."""
         of_member = (
             select(*_IDENTITY)
             .where(journal.c.board_id == board_id, journal.c.member == member)
@@ -75,9 +75,10 @@ class EraseStore:
         in_json: Callable[[str], bool],
         in_text: Callable[[str], bool],
     ) -> None:
-        """Takes the metadata and ids that name the member from every row of the board, whoever's they are.
+        """Deletes metadata and ids that name the member from all rows of the board.
 
-        `forms`: how JSON may write the name. Where one is, `in_json` decides of metadata, `in_text` of ids.
+        `forms`: the forms of the name in JSON, which find candidates. `in_json` decides for metadata, and
+        `in_text` for ids.
         """
         written = cast(journal.c.metadata, Text)
         in_id = func.pg_catalog.position(journal.c.id, member) > 0
@@ -93,7 +94,7 @@ class EraseStore:
                     in_metadata.append(tuple(identity))
                 if given is not None and in_text(bytes(given).decode()):
                     in_ids.append(tuple(identity))
-        # Not SQL's null: done again, such a submission takes away what an earlier one gave the entry.
+        # JSON null, not SQL's: in a replay, it removes metadata that an earlier submission gave the entry.
         for found, values in ((in_metadata, {"metadata": JSON.NULL}), (in_ids, {"id": null()})):
             for first in range(0, len(found), ROWS_AT_ONCE):
                 some = tuple_(*_IDENTITY).in_(found[first : first + ROWS_AT_ONCE])

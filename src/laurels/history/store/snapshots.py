@@ -1,8 +1,7 @@
-"""Snapshots: windows as they were, kept entry by entry.
+"""Snapshots in PostgreSQL: windows as they were, entry by entry.
 
-Entries are copied in whatever order they come, and ranked here once all are in, by the scores that were
-copied: so ranks agree with each other, also when the window changed while it was read. All of it is one
-transaction. A snapshot is there whole, or as it was before, or not at all.
+Entries are copied in any order and ranked here by the copied scores, so that the ranks are consistent even if
+the window changed during the copy. All of it is one transaction: a snapshot is complete, or stays as it was.
 """
 
 from __future__ import annotations
@@ -29,11 +28,11 @@ if TYPE_CHECKING:
 
     from laurels.postgres.engine import Postgres
 
-# Of all ids that are made from an identity; any constant would do.
+# The namespace of the ids that are made from an identity; any constant would do.
 _NAMESPACE: Final = UUID("6d0a7d0e-6f3c-5c5e-9a0f-1c1a5d4b7e21")
-# How long one snapshot may take, in seconds: a million entries are a small part of it.
+# How long one snapshot may take, in seconds; a million entries take a small part of it.
 LONGEST_SECONDS: Final = 3600.0
-# How many entries of boards that are gone are deleted at once.
+# How many entries of dropped boards are deleted at once.
 ENTRIES_A_SWEEP: Final = 10_000
 
 _STAGING = """
@@ -46,14 +45,14 @@ CREATE TEMPORARY TABLE IF NOT EXISTS snapshot_staging (
 
 @dataclass(frozen=True)
 class RankOrder:
-    """How entries are ranked, as `boards/ordering.py` says it."""
+    """How entries are ranked, by the rules of `boards/ordering.py`."""
 
     descending: bool
     ties: str
 
     @property
     def by(self) -> str:
-        """The list, best first."""
+        """The SQL order of the list, best first."""
         score = "score DESC" if self.descending else "score"
         if self.ties == "earliest":
             return f"{score}, moment, member"
@@ -62,7 +61,7 @@ class RankOrder:
 
     @property
     def shares(self) -> str:
-        """What entries have in common that share a rank."""
+        """The SQL order by which entries with equal values share a rank."""
         return self.by if self.ties != "shared" else self.score
 
     @property
@@ -72,7 +71,7 @@ class RankOrder:
 
 @dataclass(frozen=True)
 class SnapshotIdentity:
-    """Which snapshot: of which window and group, for which moment."""
+    """What identifies a snapshot: the window, the group and the moment."""
 
     board_id: int
     period: str
@@ -102,12 +101,12 @@ class StoredSnapshot:
 
     @property
     def is_whole(self) -> bool:
-        """Whether every entry of the window is in it."""
+        """Whether it has every entry of the window."""
         return self.entries == self.total
 
 
 class SnapshotRow(NamedTuple):
-    """An entry on its way in."""
+    """An entry to copy."""
 
     member: bytes
     score: int | float
@@ -117,7 +116,7 @@ class SnapshotRow(NamedTuple):
 
 @dataclass(frozen=True)
 class SnapshotEntry:
-    """An entry as it was ranked. All count from 1."""
+    """A ranked entry. Ordinals and ranks count from 1."""
 
     ordinal: int
     rank: int
@@ -130,7 +129,7 @@ class SnapshotEntry:
 
 @dataclass(frozen=True)
 class SnapshotFrame:
-    """What a snapshot says besides its entries."""
+    """The facts of a snapshot besides its entries."""
 
     taken_at: datetime
     starts_at: datetime | None
@@ -150,8 +149,8 @@ class SnapshotStore:
         rows: AsyncIterator[Sequence[SnapshotRow]],
         total: int | None = None,
     ) -> StoredSnapshot:
-        """Makes the snapshot of these rows, in the place of one that was there. A member that comes twice
-        counts as it came last. `total`: how many there were, when the rows are only the best of them.
+        """Stores a snapshot of these rows, or replaces it. If a member comes twice, the last
+        row counts. `total`: the number of entries in the window, if the rows are only the best of them.
         """
         async with self._postgres.writing(seconds=LONGEST_SECONDS) as connection:
             await take_turn(connection, f"snapshot:{identity.id}")
@@ -179,7 +178,7 @@ class SnapshotStore:
             return _snapshot(made.mappings().one())
 
     async def taken(self, board_id: int, period: str) -> dict[tuple[str, str, datetime], datetime]:
-        """When each snapshot of a window was made, by slot, cut and the moment it is of."""
+        """When each snapshot of a window was taken, by slot, cut and the moment it is for."""
         asked = select(snapshots.c.slot, snapshots.c.cut, snapshots.c.taken_for, snapshots.c.taken_at).where(
             snapshots.c.board_id == board_id, snapshots.c.period == period
         )
@@ -191,7 +190,7 @@ class SnapshotStore:
         return await self._one(snapshots.c.board_id == board_id, snapshots.c.id == snapshot)
 
     async def of_window(self, board_id: int, period: str, slot: str, cut: str) -> StoredSnapshot | None:
-        """The last picture of a window."""
+        """The last snapshot of a window."""
         return await self._one(
             snapshots.c.board_id == board_id,
             snapshots.c.period == period,
@@ -208,7 +207,7 @@ class SnapshotStore:
         cut: str | None = None,
         behind: tuple[datetime, UUID] | None = None,
     ) -> list[StoredSnapshot]:
-        """Newest first, behind the one that was listed last."""
+        """Snapshots, newest first. `behind`: the last one of the previous page."""
         asked = select(*_COLUMNS).where(snapshots.c.board_id == board_id)
         if period is not None:
             asked = asked.where(snapshots.c.period == period)
@@ -223,7 +222,7 @@ class SnapshotStore:
     async def of_slots(
         self, board_id: int, period: str, cut: str, slots: Sequence[str]
     ) -> dict[str, StoredSnapshot]:
-        """The last picture of each of these windows, by slot."""
+        """The last snapshot of each of these windows, by slot."""
         newest = (
             select(*_COLUMNS)
             .ext(distinct_on(snapshots.c.slot))
@@ -240,8 +239,8 @@ class SnapshotStore:
             return {row["slot"]: _snapshot(row) for row in found}
 
     async def counts(self, board_id: int) -> list[SnapshotCount]:
-        """How many there are of each window, whole and by each list of group dimensions."""
-        # Values have their `=` and `,` escaped, so this leaves the names: region,city.
+        """The number of snapshots of each window, whole and by each list of group dimensions."""
+        # Values have their `=` and `,` escaped, so only the names remain: region,city.
         dimensions = func.regexp_replace(snapshots.c.cut, "=[^,]*", "", "g")
         asked = (
             select(snapshots.c.period, dimensions.label("dimensions"), func.count().label("number"))
@@ -279,7 +278,7 @@ class SnapshotStore:
     async def standings(
         self, ids: Sequence[UUID], members: Sequence[bytes]
     ) -> dict[tuple[UUID, bytes], SnapshotEntry]:
-        """Where these members stand in these snapshots, as far as they do."""
+        """Where these members stand in these snapshots; without members that a snapshot does not have."""
         asked = select(snapshot_entries.c.snapshot, *_RANKED).where(
             snapshot_entries.c.snapshot.in_(ids), snapshot_entries.c.member.in_(members)
         )
@@ -295,7 +294,7 @@ class SnapshotStore:
         moment: int | None,
         member: bytes,
     ) -> int:
-        """How many entries are listed before such an entry, whether or not it is there."""
+        """How many entries are listed before such an entry, whether or not it exists."""
         columns = snapshot_entries.c
         better = columns.score > score if order.descending else columns.score < score
         if order.ties == "earliest":
@@ -311,7 +310,7 @@ class SnapshotStore:
             return (await connection.execute(asked)).scalar_one()
 
     async def sweep(self) -> int:
-        """Deletes some of what boards that are gone have left; how many entries and snapshots."""
+        """Deletes some snapshots of dropped boards. Returns how many entries and snapshots it deleted."""
         lost = select(snapshots.c.id).where(
             ~select(tables.boards.c.id).where(tables.boards.c.id == snapshots.c.board_id).exists()
         )
@@ -355,7 +354,7 @@ async def _copy(connection: AsyncConnection, rows: AsyncIterator[Sequence[Snapsh
 
 
 def _rank(order: RankOrder) -> str:
-    """Fills the snapshot from what was copied."""
+    """The SQL that ranks the copied entries into the snapshot."""
     return f"""
         INSERT INTO snapshot_entries
             (snapshot, ordinal, rank, dense_rank, member, score, moment, metadata)
@@ -371,7 +370,7 @@ def _rank(order: RankOrder) -> str:
             ) AS one_each
         ) AS ranked
         WHERE CAST(:top AS bigint) IS NULL OR ordinal <= :top
-    """  # noqa: S608  # made of the constants above
+    """  # noqa: S608  # made only of constants above
 
 
 def _snapshot(row: RowMapping) -> StoredSnapshot:

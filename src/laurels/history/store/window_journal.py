@@ -15,20 +15,20 @@ if TYPE_CHECKING:
     from laurels.moments import Moment
     from laurels.postgres.engine import Postgres
 
-# How long one window may take to be read, in seconds, and how many rows are fetched at a time.
+# How long reading one window may take, in seconds, and how many rows are fetched at a time.
 LONGEST_SECONDS: Final = 60.0
 ROWS_AT_ONCE: Final = 5000
 
 
 class WindowSpan(NamedTuple):
-    """What concerns a window: its time, how long it can be removed from, and where entries were placed."""
+    """What concerns a window: its time, until when removals affect it, and where entries were placed."""
 
     starts: Moment
     ends: Moment
     until: Moment | None
     placed_in: Collection[str] = ()
     placed_under: str | None = None
-    """How the names of other windows begin."""
+    """The prefix of the names of further windows."""
 
 
 class WindowJournal:
@@ -38,15 +38,15 @@ class WindowJournal:
     async def of_members(
         self, board_id: int, span: WindowSpan, members: Sequence[bytes] | None = None, *, int64: bool
     ) -> AsyncIterator[list[MemberChange]]:
-        """What each member did in that time and was given, and its removals, in order; one list a member."""
+        """The changes of each member in the window, in order, as one list for each member."""
         columns = journal.c
-        is_match = columns.kind == "match"  # its `op` is no aggregate, and who has no score entered no window
+        is_match = columns.kind == "match"  # its `op` is not an aggregate; without a score there is no entry
         is_score = or_(columns.kind == "submit", and_(is_match, columns.score.is_not(None)))
         within = and_(is_score, columns.at >= span.starts, columns.at < span.ends)
         removed = and_(columns.kind.in_(("remove", "erase")), columns.at >= span.starts)
         if span.until is not None:
             removed = and_(removed, columns.at < span.until)
-        # By its name, not by `at`: an entry that is placed may have been reached at any time.
+        # By its name, not by `at`: an imported entry may have any time.
         where = columns.op.in_(span.placed_in)
         if span.placed_under is not None:
             where = or_(where, columns.op.startswith(span.placed_under, autoescape=True))
@@ -75,7 +75,7 @@ class WindowJournal:
                 yield together
 
     async def begins(self, board_id: int) -> Moment | None:
-        """When the first submission of the board that the journal has was made, by its own time."""
+        """The time of the board's first submission in the journal."""
         of_board = journal.c.board_id == board_id
         is_score = journal.c.kind.notin_(("place", "metadata"))
         asked = select(func.min(journal.c.at)).where(of_board, is_score)
@@ -83,7 +83,7 @@ class WindowJournal:
             return (await connection.execute(asked)).scalar_one()
 
     async def placed(self, board_id: int) -> list[str]:
-        """The windows of the board that entries were placed in."""
+        """The windows of the board where an import placed entries."""
         of_board = and_(journal.c.board_id == board_id, journal.c.kind == "place")
         async with self._postgres.reading() as connection:
             named = await connection.execute(select(journal.c.op).distinct().where(of_board))
