@@ -6,12 +6,9 @@ import errno
 import ipaddress
 import socket
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from laurels.errors import StartupError
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 
 @dataclass(frozen=True)
@@ -49,9 +46,7 @@ class Listener:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.socket.close()
 
 

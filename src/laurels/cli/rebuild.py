@@ -35,7 +35,7 @@ def rebuild(  # noqa: PLR0913  # each is an option of the command
     async def work(laurels: "Laurels") -> tuple[list["Rebuilding"], list[str]]:
         done: list[Rebuilding] = []
         left: list[str] = []
-        for name in [board] if board else await _boards(laurels):
+        for name in [board] if board else await _with_journal(laurels):
             doing = f"{'Comparing' if verify else 'Rebuilding'} {name}"
             with session.output.counting(doing) as progress:
                 try:
@@ -68,8 +68,7 @@ def rebuild(  # noqa: PLR0913  # each is an option of the command
     return int(bool(left) or any(each.different for each in done))
 
 
-async def _boards(laurels: "Laurels") -> list[str]:
-    """Every board that has a journal."""
+async def _with_journal(laurels: "Laurels") -> list[str]:
     return [
         f"{stored.project}/{stored.board}"
         for project in await laurels.store.projects()

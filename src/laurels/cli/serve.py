@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -137,7 +137,9 @@ def _stores(settings: Settings, output: Output) -> Generator[Stores]:
         return
     with output.working("Starting the stores") as say:
         folder = settings.data_dir or embedded.default_data_dir()
-        servers = embedded.start(folder, external=external, say=_logged(say, output))
+        # Without a terminal, the log shows the progress.
+        log = say if output.is_watched else get_logger("laurels.serve").info
+        servers = embedded.start(folder, external=external, say=log)
     with servers:
         ours = servers.endpoints
         both = not settings.valkey_url and not settings.postgres_url
@@ -231,12 +233,6 @@ def _set_up_logs(settings: Settings) -> None:
         quiet.append("laurels.access")
     for name in quiet:
         logging.getLogger(name).setLevel(logging.WARNING)
-
-
-def _logged(say: Callable[[str], None], output: Output) -> Callable[[str], None]:
-    """The spinner in a terminal, and the log elsewhere."""
-    log = get_logger("laurels.serve")
-    return say if output.is_watched else log.info
 
 
 def _terminate(_signal: int, _frame: FrameType | None) -> NoReturn:

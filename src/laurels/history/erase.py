@@ -120,7 +120,8 @@ class Eraser:
         await self.drain.finish(ref)
         mentions = NameMatcher(member.decode())
         if board.is_rated:
-            forms = _storable(mentions.forms)
+            # PostgreSQL's texts cannot hold U+0000.
+            forms = [form for form in mentions.forms if "\0" not in form]
             await store.forget_mentions(board_id, member, forms, mentions.in_json, mentions.in_text)
             await self._forget_metadata(board, shard, mentions)
         rows = await store.rename(board_id, member, named)
@@ -210,11 +211,6 @@ def _stand_in() -> bytes:
 
 def _written(member: bytes) -> set[bytes]:
     return {member, *(form.encode() for form in NameMatcher(member.decode()).forms)}
-
-
-def _storable(forms: set[str]) -> list[str]:
-    """The forms that PostgreSQL can search for: its texts have no U+0000, which JSON escapes anyway."""
-    return [form for form in forms if "\0" not in form]
 
 
 def _named(board: Board, shard: int, names: tuple[str, ...]) -> list[str]:

@@ -339,15 +339,10 @@ def _pair(board: Board, member: bytes, score: float, now: Moment) -> _ImportedEn
         name = member.decode()
     except UnicodeDecodeError as error:
         raise InvalidInput.at("member", f"{member!r} is not UTF-8") from error
-    return _ImportedEntry(check_member(name), board.ordering.parse_score(_exact(board, score)), now, "")
-
-
-def _exact(board: Board, score: float) -> int | float:
-    if board.ordering.int64:
-        if not score.is_integer():
-            raise InvalidInput.at("score", f"{score} is not a whole number, as the int64 board requires")
-        return int(score)
-    return score
+    if board.ordering.int64 and not score.is_integer():
+        raise InvalidInput.at("score", f"{score} is not a whole number, as the int64 board requires")
+    exact = int(score) if board.ordering.int64 else score
+    return _ImportedEntry(check_member(name), board.ordering.parse_score(exact), now, "")
 
 
 def _escaped(value: str) -> str:

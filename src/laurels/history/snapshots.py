@@ -89,7 +89,8 @@ class SnapshotTaker:
         for stored in await self.boards.matching(ARCHIVED):
             ref = BoardRef(stored.project, stored.board)
             try:
-                if self._has_come(self.catalog.compile(stored), previous):
+                board, now = self.catalog.compile(stored), self.clock()
+                if any(is_due(board, policy, previous, now) for policy in policies(board)):
                     await self.take_of(ref, stored.id, previous, taken)
                     await tell(f"{ref}: {taken}")
             except NotFound:
@@ -100,10 +101,6 @@ class SnapshotTaker:
         if failures:
             raise LaurelsError(f"{len(failures)} boards failed; the first: {failures[0]}")
         return taken
-
-    def _has_come(self, board: Board, previous: Moment | None) -> bool:
-        now = self.clock()
-        return any(is_due(board, policy, previous, now) for policy in policies(board))
 
     async def take_of(
         self, ref: BoardRef, board_id: int, previous: Moment | None = None, taken: SnapshotRound | None = None

@@ -150,8 +150,10 @@ def _outlined(whither: _Whither, chosen: dict[Target, list[int]], count: int) ->
         )
         for target, numbers in chosen.items()
     ]
-    keys = *_board_keys(board, whither.shard), *_window_keys(whither, windows)
-    return _Outline(windows, keys, tuple(chosen), headers)
+    keys = list(_board_keys(board, whither.shard))
+    for address in windows:
+        keys += board.keys.parts(board.window_key(whither.shard, address), metadata=whither.metadata)
+    return _Outline(windows, tuple(keys), tuple(chosen), headers)
 
 
 def _choose(parcel: Parcel) -> tuple[dict[Target, list[int]], list[WindowAddress | None]]:
@@ -200,12 +202,6 @@ def confirm_keys(parcels: Iterable[Parcel]) -> list[str]:
         keys[parcel.board.keys.of_board(parcel.shard, "board")] = None
         keys |= dict.fromkeys(parcel.board.keys.generations(parcel.shard, "calls"))
     return list(keys)
-
-
-def _window_keys(whither: _Whither, windows: Iterable[WindowAddress]) -> Iterable[str]:
-    board = whither.board
-    for address in windows:
-        yield from board.keys.parts(board.window_key(whither.shard, address), metadata=whither.metadata)
 
 
 def _rest(parcel: Parcel) -> list[Value]:

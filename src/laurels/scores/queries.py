@@ -200,7 +200,9 @@ class Reader:
             edges = _edges(low, high, buckets, whole=ordering.int64)
             positions = [Position(*ordering.edge(edge)) for edge in edges[1:-1]]
             total, counted = await view.window.count(positions)
-            below = _rising([0, *(_below(board, total, each.before) for each in counted), total])
+            befores = [each.before for each in counted]
+            lower = [total - before for before in befores] if ordering.descending else befores
+            below = _rising([0, *lower, total])
             return Distribution(
                 total,
                 [Bucket(edges[i], edges[i + 1], below[i + 1] - below[i]) for i in range(len(edges) - 1)],
@@ -345,11 +347,6 @@ def _edges(low: Score, high: Score, buckets: int, *, whole: bool) -> list[Score]
         return sorted({int(low) + span * i // buckets for i in range(buckets + 1)})
     between = (low * (1 - i / buckets) + high * (i / buckets) for i in range(1, buckets))
     return sorted({low, high, *(min(max(edge, low), high) for edge in between)})
-
-
-def _below(board: Board, total: int, before: int) -> int:
-    """How many entries score lower than an edge. `before`: how many are listed before it."""
-    return total - before if board.ordering.descending else before
 
 
 def _rising(below: list[int]) -> list[int]:
