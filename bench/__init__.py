@@ -1,1 +1,1 @@
-"""Side-by-side ratios: `python -m bench`, or one of them by name."""
+"""Benchmarks that compare side by side: `python -m bench`, or `python -m bench NAME`."""

@@ -1,4 +1,4 @@
-"""Runs the benchmarks: all of them, or those that are named."""
+"""Runs all benchmarks, or the named ones."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ MEMBERS = {
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", choices=[*BENCHMARKS, []], help="which ones (default: all)")
+    parser.add_argument("names", nargs="*", choices=[*BENCHMARKS, []], help="which benchmarks (default: all)")
     parser.add_argument(
         "--members", "--records", type=int, help="how many members (default: 1M; reads 10M), or records (10k)"
     )

@@ -1,5 +1,5 @@
-"""What a campus's day costs: its users scored, the day finalized, and finalized again; and how long it holds
-Valkey. As in `bench/stalls.py`, a control tells what of the long commands is the machine's doing.
+"""The cost of a campus's day: scoring its users, finalizing the day, and doing it again; and how long each
+holds Valkey. As in `bench/stalls.py`, a control shows how many long commands are due to the machine.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from bench.archive import LEAST_CONTROL_SECONDS
-from bench.ground import Ground, console, ground, table, verdict
-from bench.stalls import CHANCE, Held, Watch
+from bench.ground import Ground, console, ground, table
+from bench.stalls import Held, Watch, is_as_rare
 from laurels.activity.store.people import Campus
 from laurels.activity.valkey_keys import ActivityKeys, shard_of
 
@@ -74,16 +74,11 @@ async def run(members: int) -> bool:
                 microseconds=1
             )
     console.print(drawn)
-    is_short = ours.over_a_second <= CHANCE * control.over_a_second
-    console.print(
-        f"Over 10 ms, for each second that it ran: ours {ours.over_a_second:.2f}, "
-        f"the control {control.over_a_second:.2f}: {verdict(holds=is_short)}."
-    )
-    return is_short and rows == members
+    return is_as_rare(ours, control) and rows == members
 
 
 def seed(place: Ground, members: int) -> None:
-    """The counters as the streams would leave them."""
+    """Writes the counters that the streams would produce."""
     chosen = random.Random(7)  # noqa: S311  # data, not secrets
     keys = ActivityKeys(cluster=False)
     pipeline = place.raw.pipeline(transaction=False)

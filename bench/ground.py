@@ -1,9 +1,10 @@
-"""Where a benchmark stands: servers of its own, an engine over them, and a raw client beside it."""
+"""The set-up of a benchmark: its own servers, an engine over them, and a raw client."""
 
 from __future__ import annotations
 
 import random
 import shutil
+import statistics
 import tempfile
 from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass
@@ -45,7 +46,7 @@ class Ground:
 
 @asynccontextmanager
 async def ground(now: datetime) -> AsyncGenerator[Ground]:
-    """Fresh embedded servers; the clock stands at `now` until it is moved."""
+    """Starts fresh embedded servers. The clock shows `now` until it is advanced."""
     with temporary_servers() as urls:
         clock = FixedClock(moment_of(now))
         raw = connected(urls)
@@ -59,10 +60,10 @@ async def ground(now: datetime) -> AsyncGenerator[Ground]:
 @contextmanager
 def temporary_servers() -> Generator[Endpoints]:
     folder = Path(tempfile.mkdtemp(prefix="laurels-bench-"))
-    folder.chmod(0o711)  # the servers of root run as another user, who must get in
+    folder.chmod(0o711)  # root's servers run as another user, which needs access
     try:
         with embedded.start(folder / "data") as servers:
-            # A rewrite of the log takes a core for itself, in whichever turn it happens to fall.
+            # A rewrite of the append-only file would take a core in one of the turns.
             with closing(connected(servers.endpoints)) as raw:
                 raw.config_set("auto-aof-rewrite-percentage", 0)
             yield servers.endpoints
@@ -76,7 +77,7 @@ def connected(urls: Endpoints) -> Raw:
 
 
 def member(number: int) -> str:
-    """Eight bytes, as the facts that were measured before have it."""
+    """A member of eight bytes, as in earlier measurements."""
     return f"m{number:07d}"
 
 
@@ -93,3 +94,18 @@ def table(title: str, *columns: str) -> Table:
 
 def verdict(*, holds: bool) -> str:
     return "[green]holds[/]" if holds else "[red]missed[/]"
+
+
+def show_turns(
+    title: str, base: tuple[str, list[float]], ours: tuple[str, list[float]], target: float
+) -> bool:
+    """Prints two rates and their ratio in each turn; returns whether the median ratio reaches the target."""
+    ratios = [rate / other for rate, other in zip(ours[1], base[1], strict=True)]
+    holds = statistics.median(ratios) >= target
+    drawn = table(title, "", "median a second", "least")
+    for name, rates in (base, ours):
+        drawn.add_row(name, f"{statistics.median(rates):,.0f}", f"{min(rates):,.0f}")
+    ratio = f"{ours[0]} by {base[0]}, target {target}"
+    drawn.add_row(ratio, f"{statistics.median(ratios):.2f}", f"{min(ratios):.2f}")
+    console.print(drawn, verdict(holds=holds))
+    return holds

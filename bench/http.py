@@ -1,6 +1,6 @@
-"""The service over HTTP, beside an app that does nothing and one that is written the plain way.
+"""The service over HTTP, beside an app that does nothing and an app written in the obvious way.
 
-Every app runs in one process of the same server, and they take turns; the client has a process of its own.
+Each app runs in one process of the same server, and they take turns. The client runs in another process.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 CONNECTIONS = 32
 SECONDS = 3.0
 TURNS = 7
-# More than the service takes in a turn.
+# More than the service can answer in a turn.
 SUBMITS = 100_000
 LINES = 50_000
 KEY = "bench-key-of-the-service"
@@ -42,7 +42,7 @@ OF_BARE, OF_PLAIN, OF_ENGINE = 0.35, 2.0, 0.5
 OURS = "uvicorn"
 SERVERS = {
     OURS: ("-m", "bench.http_apps"),  # as the service runs it
-    # For comparison: the service does not run on it, so it is not judged.
+    # Only for comparison, without a target: the service does not run on it.
     "granian": ("-m", "granian", "--factory", "--loop", "uvloop", "--no-access-log", "--log-level", "error",
                 "--host", "127.0.0.1", "--interface", "asgi", "--port"),
 }  # fmt: skip
@@ -71,7 +71,7 @@ async def run(members: int) -> bool:
 
 
 def measure_submits(server: str, urls: Endpoints, members: int) -> bool:
-    """Every turn brings submissions of its own: those that came before would find nothing to change."""
+    """Each turn sends new submissions, since repeated ones would change nothing."""
     chosen = random.Random(5)  # noqa: S311  # data, not secrets
     seen: dict[str, list[Seen]] = {name: [] for name in APPS}
     with ExitStack() as running:
@@ -98,7 +98,7 @@ def measure_submits(server: str, urls: Endpoints, members: int) -> bool:
     console.print(drawn)
     statuses = {status for turns in seen.values() for each in turns for status in each.statuses}
     if statuses != {200}:
-        console.print(f"[red]not every answer was good: {statuses}[/]")
+        console.print(f"[red]some requests failed: {statuses}[/]")
     return good and statuses == {200}
 
 
@@ -107,8 +107,8 @@ def median_percentile(turns: list[Seen], share: float) -> str:
 
 
 async def measure_batches(laurels: Laurels, port: int, members: int) -> bool:
-    """As many submissions, as lines to the service and as values to an engine in this process. Not the same
-    ones: whoever brought them second would find nothing to change.
+    """Compares lines sent to the service with as many values passed to an engine in this process. They are
+    different submissions, since repeated ones would change nothing.
     """
     chosen = random.Random(6)  # noqa: S311  # data, not secrets
 
@@ -144,13 +144,13 @@ async def measure_batches(laurels: Laurels, port: int, members: int) -> bool:
 
 def measure_pages(port: int) -> None:
     page = httpx.get(f"http://127.0.0.1:{port}{BOARD}/entries", headers=AUTHORIZED)
-    questions = {
+    requests = {
         "200, whole": request("GET", f"{BOARD}/entries"),
         "304, ETag": request("GET", f"{BOARD}/entries", header=f"If-None-Match: {page.headers['etag']}"),
     }
     drawn = table("Top 100", "answer", "requests/s", "p50 ms", "p99 ms")
-    for name, asked in questions.items():
-        seen = load(port, [asked])
+    for name, sent in requests.items():
+        seen = load(port, [sent])
         times = (median_percentile([seen], share) for share in (0.5, 0.99))
         drawn.add_row(name, f"{seen.rate:,.0f}", *times)
     console.print(drawn)
@@ -182,7 +182,7 @@ def load(port: int, requests: list[bytes]) -> Seen:
 
 @contextmanager
 def serving(server: str, app: str, urls: Endpoints) -> Generator[int]:
-    """The port on which the server answers with this app."""
+    """Runs the app on the server; yields the port."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port: int = free.getsockname()[1]
     environment = os.environ | {

@@ -1,4 +1,4 @@
-"""What the service is measured against: an app that does nothing, and the route as one writes it first.
+"""The apps to compare the service with: one that does nothing, and one written in the obvious way.
 
 `python -m bench.http_apps PORT APP` serves one of them, or the service, as `laurels serve` does.
 """
@@ -19,12 +19,12 @@ from laurels.cli.serve import UVICORN
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-# Beside the bench's own clock: these apps have none.
+# Fixed names, since these apps have no clock.
 WINDOWS = ("daily:2025-10-24", "weekly:2025-w43", "monthly:2025-10", "all_time")
 
 
 def bare() -> ASGIApp:
-    """Reads the body, and answers the same few bytes."""
+    """Reads the body and answers with a constant."""
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -53,7 +53,7 @@ class Ranked(BaseModel):
 
 
 def plain() -> FastAPI:
-    """FastAPI and Pydantic, one command after the other, one for each window."""
+    """FastAPI and Pydantic, with one command after the other, one for each window."""
     app = FastAPI()
     client: Any = redis.Redis.from_url(os.environ["BENCH_VALKEY_URL"])  # pyright: ignore[reportUnknownMemberType]
     key = os.environ["BENCH_KEY"]

@@ -1,9 +1,8 @@
-"""An index declared on a model, by the table of its document: inserts, best, ranks, updates, deletes.
+"""An index declared on a model, measured by its document's table: inserts, tops, ranks, updates, deletes.
 
-Answers are records, through SQLAlchemy's sessions; writes are statements through its engine, each committed
-by itself and on disk, and count once they are in the index. Beside it plain SQL, which is the machine's own
-floor: the same on a table of its own, with an index by score. The index is built, though empty, before
-anything is inserted.
+Reads return records through SQLAlchemy's sessions. Writes are single statements through its engine, each
+committed to disk, and count once they are in the index. Plain SQL beside it is the machine's floor: the same
+on another table with an index by score. The leaderboard index is built, empty, before the first insert.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ SMALL: Final = (1_000, 10_000)
 BATCH: Final = 1_000
 QUESTIONS: Final = 200
 SECONDS: Final = 5.0
-"""No question is asked for longer."""
+"""The longest time for one kind of read or write."""
 DOCUMENTED_INSERTS: Final = 5_000
 """A second."""
 DOCUMENTED: Final = {
@@ -57,36 +56,29 @@ DOCUMENTED: Final = {
 DOCUMENTED_RANKS: Final = {1_000: (5.0, 10.0), 10_000: (30.0, None)}
 """In the middle and at the end, by the number of entries."""
 FLAT: Final = 2.0
-"""A rank among the most may take so many times as long as among the fewest."""
+"""How many times as long a rank may take among the most records as among the fewest."""
 
 
 class Base(DeclarativeBase):
-    pass
+    id: Mapped[int] = mapped_column(primary_key=True)
+    player: Mapped[str]
+    score: Mapped[int] = mapped_column(BigInteger)
 
 
 class Score(Base):
     __tablename__ = "bench_scores"
     __leaderboards__ = (LeaderboardIndex(score="score", window="daily", keep=7),)
-    id: Mapped[int] = mapped_column(primary_key=True)
-    player: Mapped[str]
-    score: Mapped[int] = mapped_column(BigInteger)
 
 
 class Few(Base):
-    """What a rank takes among many is compared with what it takes here, in turns."""
+    """A small table: ranks among many records are compared with ranks here, in turns."""
 
     __tablename__ = "bench_few"
     __leaderboards__ = (LeaderboardIndex(score="score", window="daily", keep=7),)
-    id: Mapped[int] = mapped_column(primary_key=True)
-    player: Mapped[str]
-    score: Mapped[int] = mapped_column(BigInteger)
 
 
 class Plain(Base):
     __tablename__ = "bench_plain"
-    id: Mapped[int] = mapped_column(primary_key=True)
-    player: Mapped[str]
-    score: Mapped[int] = mapped_column(BigInteger)
 
 
 Index("ix_bench_plain_score", Plain.score.desc(), Plain.id)
@@ -94,14 +86,14 @@ Index("ix_bench_plain_score", Plain.score.desc(), Plain.id)
 
 @dataclass
 class Measured:
-    """Milliseconds, p50: ours, and that of plain SQL."""
+    """Milliseconds, p50: of the index and of plain SQL."""
 
     ours: dict[str, float] = field(default_factory=dict[str, float])
     sql: dict[str, float] = field(default_factory=dict[str, float])
     inserts: tuple[float, float] = (0, 0)
     """A second."""
     beside_few: float = 1
-    """How many times as long a rank takes as among the fewest."""
+    """How many times as long a rank takes as among the fewest records."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +105,7 @@ class Field:
     records: int
 
     async def fill(self, model: type[Score | Few | Plain]) -> float:
-        """How many records a second, applied."""
+        """Inserts the records, and returns how many were applied a second."""
         chosen = random.Random(1)  # noqa: S311  # data, not secrets
         began = time.perf_counter()
         batches = range(0, self.records, BATCH)
@@ -129,7 +121,7 @@ class Field:
         return self.records / (time.perf_counter() - began)
 
     async def at_rank(self, rank: int) -> int:
-        """The key of who has it."""
+        """The key of the record with this rank."""
         ordered = select(Plain.id).order_by(Plain.score.desc(), Plain.id).offset(rank - 1).limit(1)
         async with AsyncSession(self.engine) as session:
             return (await session.scalars(ordered)).one()
@@ -144,8 +136,8 @@ async def run(records: int) -> bool:
         console.print(drawn)
         good = good and holds
     console.print(
-        "The document's figures are another machine's. Plain SQL is the floor of this one: the same records "
-        "through the same driver, the same statement committed, and nothing to keep in step."
+        "The document's figures come from another machine. Plain SQL is the floor of this one: the same "
+        "records, driver and committed statements, without an index to update."
     )
     many = sizes[-1]
     flat = found[many].beside_few <= FLAT
@@ -166,12 +158,12 @@ async def measure(records: int) -> Measured:
         async with Indexes(here.laurels, engine, [Score]) as index:
             field_ = Field(engine, writer, index, records)
             await index.caught_up()
-            async with writer.connect() as connection:  # which is made here, so that no insert waits for it
+            async with writer.connect() as connection:  # opens the connection before the first insert
                 await connection.execute(text("SELECT 1"))
             found = Measured(inserts=(await field_.fill(Score), await field_.fill(Plain)))
             await index.waiting()
             async with writer.connect() as connection:
-                await connection.execute(text("VACUUM ANALYZE"))  # as it comes by itself within a minute
+                await connection.execute(text("VACUUM ANALYZE"))  # autovacuum does the same within a minute
             await reads(field_, found)
             async with Indexes(here.laurels, engine, [Few]) as few:
                 found.beside_few = await beside_few(Field(engine, writer, few, SMALL[0]), records)
@@ -182,7 +174,7 @@ async def measure(records: int) -> Measured:
 
 
 def writing_at(clock: FixedClock, url: str) -> AsyncEngine:
-    """Each connection of the engine writes at the moment that the clock had when it was made."""
+    """An engine whose connections write at the time that the clock showed when they were opened."""
     engine = create_async_engine(url, isolation_level="AUTOCOMMIT")
 
     def set_moment(*given: Any) -> None:  # noqa: ANN401  # as SQLAlchemy calls it
@@ -217,12 +209,12 @@ async def reads(here: Field, found: Measured) -> None:
     for name, place in (("of #1", 1), ("in the middle", here.records // 2), ("at the end", here.records)):
         key = await here.at_rank(place)
         if (await rank(key), await rank_by_sql(key)) != (place, place):
-            raise AssertionError(f"who is #{place} is not")
+            raise AssertionError(f"record #{place} has another rank")
         await compare(found, f"rank {name}", partial(rank, key), partial(rank_by_sql, key))
 
 
 async def writes(here: Field, found: Measured, clock: FixedClock) -> None:
-    """The score of a record, today and then tomorrow; and a record out. Each of another record."""
+    """Updates the score of a record today, then tomorrow, then deletes a record; each time another record."""
     chosen = random.Random(2)  # noqa: S311  # data, not secrets
     keys = {model: iter(chosen.sample(range(1, here.records + 1), 3 * QUESTIONS)) for model in (Score, Plain)}
 
@@ -251,7 +243,7 @@ async def writes(here: Field, found: Measured, clock: FixedClock) -> None:
 
 
 async def beside_few(here: Field, records: int) -> float:
-    """The rank of another record each time, anywhere in the window."""
+    """How many times as long a rank takes among many records as among few, for random records."""
     await here.fill(Few)
     chosen = random.Random(3)  # noqa: S311  # data, not secrets
     many, few = leaderboard(Score), leaderboard(Few)
@@ -269,8 +261,8 @@ async def compare(
 
 
 async def in_turns(one: Question, other: Question, between: Question | None = None) -> tuple[float, float]:
-    """So that both have the same of whatever else goes on. `between`: what the one leaves behind, for which
-    the other should not pay.
+    """Times both in turns, so that both meet the same noise. `between` finishes the work that one leaves
+    behind, so that the other does not pay for it.
     """
     times: tuple[list[float], list[float]] = ([], [])
     until = time.perf_counter() + SECONDS

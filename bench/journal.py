@@ -1,18 +1,16 @@
-"""The journal: batches of 250 into a board with four windows, and the same submissions archived.
+"""The journal: submits batches of 250 to a board with four windows, then archives the same submissions.
 
-Submitting and archiving take turns, a few thousand submissions each, so that both meet the same noise. Each
-has both stores to itself in its turn; the archive's turn ends when the rows are committed and the stream is
-trimmed.
+Submitting and archiving take turns of some thousand submissions, so that both meet the same noise and have
+the stores to themselves. The archive's turn ends when the rows are committed and the stream is trimmed.
 """
 
 from __future__ import annotations
 
 import random
-import statistics
 import time
 from datetime import UTC, datetime
 
-from bench.ground import FOUR_WINDOWS, console, ground, member, table, verdict
+from bench.ground import FOUR_WINDOWS, ground, member, show_turns
 from laurels import Submission
 
 BATCH = 250
@@ -37,20 +35,8 @@ async def run(members: int) -> bool:
                 await here.laurels.submit_many("bench/journal", given[first : first + BATCH])
             between = time.perf_counter()
             await here.laurels.archived("bench/journal")
-            if turn:  # the first one makes connections and learns how much to read at once
+            if turn:  # the first turn opens connections and learns how much to read at once
                 submitted.append(A_TURN / (between - began))
                 archived.append(A_TURN / (time.perf_counter() - between))
-    return show(submitted, archived, members)
-
-
-def show(submitted: list[float], archived: list[float], members: int) -> bool:
-    ratios = [ours / theirs for ours, theirs in zip(archived, submitted, strict=True)]
-    holds = statistics.median(ratios) >= TARGET
-    drawn = table(f"Journal, {members:,} members, turns of {A_TURN:,}", "", "median a second", "least")
-    drawn.add_row("submitted", f"{statistics.median(submitted):,.0f}", f"{min(submitted):,.0f}")
-    drawn.add_row("archived", f"{statistics.median(archived):,.0f}", f"{min(archived):,.0f}")
-    drawn.add_row(
-        f"archived by submitted, target {TARGET}", f"{statistics.median(ratios):.2f}", f"{min(ratios):.2f}"
-    )
-    console.print(drawn, verdict(holds=holds))
-    return holds
+    title = f"Journal, {members:,} members, turns of {A_TURN:,}"
+    return show_turns(title, ("submitted", submitted), ("archived", archived), TARGET)

@@ -1,6 +1,6 @@
-"""A thousand clients that follow one board over HTTP: how late each hears a change, and what it costs.
+"""A thousand clients that follow one board over HTTP: the delay of a change, and the memory of a client.
 
-The server is a process of its own, with one worker; the clients are sockets of this one, on the same cores.
+The server is a process with one worker; the clients are sockets of this process, on the same cores.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import httpx
 from bench.ground import console, table, temporary_servers
 
 CHANGES = 20
-# Longer than the server waits between two looks: each change is told by itself.
+# Longer than the server waits between two reads, so that each change is an update of its own.
 PAUSE_SECONDS = 0.5
 KEY = "bench-live"
 BOARD = "/v1/projects/bench/boards/live"
@@ -28,7 +28,7 @@ ASKING = f"GET {BOARD}/live HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {KE
 
 
 async def run(clients: int) -> bool:
-    """Reports; there is no target."""
+    """Reports only; there is no target."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     with temporary_servers() as urls, socket.create_server(("127.0.0.1", 0), backlog=2048) as listener:
@@ -101,11 +101,11 @@ async def delays_of_a_change(
     streams: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]],
     score: int,
 ) -> list[float]:
-    async def heard(reader: asyncio.StreamReader) -> float:
+    async def received(reader: asyncio.StreamReader) -> float:
         await reader.readuntil(b'"score":%d,' % score)
         return time.perf_counter()
 
-    waiting = [asyncio.create_task(heard(reader)) for reader, _ in streams]
+    waiting = [asyncio.create_task(received(reader)) for reader, _ in streams]
     await asyncio.sleep(PAUSE_SECONDS)
     began = time.perf_counter()
     (await submitter.post(f"{BOARD}/scores", json={"member": "ada", "score": score})).raise_for_status()
@@ -113,5 +113,5 @@ async def delays_of_a_change(
 
 
 def memory(process: int) -> int:
-    """Resident, in bytes."""
+    """The resident memory in bytes."""
     return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * resource.getpagesize()

@@ -1,8 +1,8 @@
-"""A client in a process of its own: connections that each send the next request when they have an answer.
+"""A load generator: each connection sends its next request when it has an answer.
 
     python -m bench.loader HOST PORT SECONDS CONNECTIONS < requests
 
-Reads the requests from standard input, as msgpack, and writes what it saw to standard output, as JSON.
+Reads the requests as msgpack from standard input, and writes the results as JSON to standard output.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Seen(msgspec.Struct):
-    """What came back: how many answers of each status, and how long each took, in seconds."""
+    """How many answers came with each status, and the latency of each in seconds."""
 
     seconds: float
     statuses: dict[int, int]

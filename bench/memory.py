@@ -1,4 +1,4 @@
-"""Bytes an entry: all keys of a window, beside a bare sorted set of the same members and scores."""
+"""Bytes an entry: all keys of a window, beside a bare sorted set with the same members and scores."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def run(members: int) -> bool:
                 name, f"{own:.1f}", f"{own / bare:.2f}", f"≤ {TARGETS[name]:.2f}", verdict(holds=holds)
             )
         console.print(drawn)
-        console.print("All that a board keeps, but the journal, which the archive drains.", style="dim")
+        console.print("All keys of a board except its journal, which the archive drains.", style="dim")
         return good
 
 
@@ -44,11 +44,11 @@ def fill_bare(here: Ground, members: int) -> int:
 
 
 def wait_until_freed(here: Ground) -> None:
-    """Valkey frees what is deleted in the background."""
+    """Waits until Valkey has freed deleted keys, which it does in the background."""
     while here.raw.info("memory")["lazyfree_pending_objects"]:
         pass
 
 
 def used(here: Ground) -> int:
-    """What Valkey's data take: its clients' buffers aside."""
+    """The memory of Valkey's data, without its clients' buffers."""
     return here.raw.info("memory")["used_memory_dataset"]

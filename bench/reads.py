@@ -1,4 +1,4 @@
-"""A rank and a top-100 page on a board of many members, beside the same on one of 10,000."""
+"""A rank and a top-100 page on a board of many members, beside the same on a board of 10,000."""
 
 from __future__ import annotations
 

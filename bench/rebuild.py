@@ -1,7 +1,7 @@
-"""Rebuild: a board with four windows and as many members, made anew from its journal, then compared with it.
+"""Rebuild: rebuilds a board with four windows from its journal, then compares the two.
 
-The rate is of journal rows, from the first read to the switch. Valkey's own log of slow commands says how
-long it was held at most; the comparison must find no difference.
+The rate counts journal rows, from the first read to the switch. Valkey's slow log gives the longest command.
+The comparison must find no difference.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
-"""The longest that any command of ours holds Valkey at a million members: SLOWLOG over everything we do.
+"""How long our commands hold Valkey at a million members at most: SLOWLOG over all operations.
 
-A machine that others share takes its processor away now and then, and its memory is slow for a while: a
-command that is under way then looks long, whoever's it is. So a control runs beside the work: plain `ZADD`s
-to a sorted set of its own, which grows with the board. How often *it* is over the limit, for each second that
-it runs, is the doing of the machine and of Valkey itself; ours must not be over more often than that.
+A shared machine preempts processes and slows their memory down now and then, and any command that runs at
+that moment looks long. So a control runs beside the work: plain `ZADD`s to another sorted set, which grows
+with the board. How often the control exceeds the limit, for each second that it runs, is due to the machine
+and Valkey. Our commands must not exceed it more often.
 
-The control is as long as the mean call that it stands beside, up to 3 ms of processor time, which nobody can
-take away, and Python is as busy while it runs. Both matter: on two cores that others used too, a mere loop of
-4 ms was over the limit 3.5 times a second, one of 1.7 ms 0.8 times, and the first 11.7 beside a busy process.
+The control is as long as the mean call beside it, up to 3 ms of CPU time, and Python is as busy while it
+runs. Both matter: on two shared cores a mere loop of 4 ms exceeded the limit 3.5 times a second, a loop of
+1.7 ms 0.8 times, and the first 11.7 times beside a busy process.
 
-Windows that are over, and a board that is dropped, are taken away as the jobs do it. What that does to other
-calls is seen while it lasts: a board beside them takes batches until everything is freed.
+Expired windows and a dropped board are deleted as the jobs do it. Another board takes batches until all
+is freed, which shows the effect on other calls.
 """
 
 from __future__ import annotations
@@ -61,18 +61,18 @@ while left > 0 do
 end
 """
 CONTROL_SHARE = 0.5
-# In seconds: where our calls are longer, they shall not be excused by a control that is as long.
+# In seconds: a longer control would excuse our longer calls.
 LONGEST_CONTROL = 0.003
-# What the control's speed is measured with first: some milliseconds a call.
+# The entries of a call that measures the control's speed first: some milliseconds.
 MANY_ENTRIES = 2_000
-# How unlikely it may be that ours are over the limit so often, if the control's are over it as often.
+# The least probability of our long commands, if the control's are as frequent.
 CHANCE = 0.01
 
 
 @dataclass
 class Held:
-    """What held Valkey: how many commands, for how long in all, the longest, and those over the limit. And
-    the processor time of Valkey and of Python meanwhile.
+    """The commands that held Valkey: their number, total time, longest, and how many exceeded the limit; and
+    the CPU time of Valkey and of Python meanwhile.
     """
 
     commands: int = 0
@@ -96,10 +96,10 @@ class Held:
 
 
 class Watch:
-    """Looks at what Valkey did between two moments."""
+    """Measures Valkey's commands between two moments."""
 
     def __init__(self, raw: Any, members: int) -> None:  # noqa: ANN401  # redis-py types its client only in part
-        """`members`: that the control's sorted set comes to have."""
+        """`members`: how many the control's sorted set reaches."""
         self._raw = raw
         self._members = members
         self._seeds = count()
@@ -122,7 +122,7 @@ class Watch:
             if not name.startswith(("cmdstat_slowlog", "cmdstat_config", "cmdstat_info", "cmdstat_function"))
         }
         slow = [each["duration"] / 1e6 for each in self._raw.slowlog_get(100_000) if is_ours(each["command"])]
-        # What a function calls is counted by itself as well: the function alone is what holds Valkey.
+        # Commands within a function are counted too; only the function itself holds Valkey.
         outer = {
             name: each for name, each in stats.items() if name.startswith(("cmdstat_fcall", "cmdstat_eval"))
         }
@@ -137,7 +137,7 @@ class Watch:
         )
 
     def control(self, like: Held, seconds: float) -> Held:
-        """The control for so long: calls like the mean of these, and Python as busy as it was beside them."""
+        """Runs the control: calls as long as the mean of `like`, with Python as busy as it was then."""
         calls = max(like.commands, 1)
         entries = max(1, int(self._entries_a_second * min(like.cpu / calls, LONGEST_CONTROL)))
         connection = self._raw.connection_pool.get_connection()
@@ -151,13 +151,13 @@ class Watch:
             connection.read_response()
         held = self.stop()
         self._raw.connection_pool.release(connection)
-        if held.cpu:  # the larger the set, the longer it takes
+        if held.cpu:  # a larger set takes longer
             self._entries_a_second = entries * held.commands / held.cpu
         return held
 
-    def begin_anew(self) -> None:
-        """The control's set is empty again, as a new board is. In pieces: what is freed at once makes the
-        calls that follow long (decision 0026), and those would be the next board's.
+    def reset(self) -> None:
+        """Empties the control's set for a new board. It does so in pieces, since a large free makes the next
+        calls long (decision 0026).
         """
         while self._raw.zremrangebyrank(CONTROL_KEY, 0, 999):
             pass
@@ -169,8 +169,8 @@ class Watch:
         return 50 * MANY_ENTRIES / (self._processor_time() - before)
 
     def _processor_time(self) -> float:
-        told = self._raw.info("cpu")
-        return told["used_cpu_user_main_thread"] + told["used_cpu_sys_main_thread"]
+        cpu = self._raw.info("cpu")
+        return cpu["used_cpu_user_main_thread"] + cpu["used_cpu_sys_main_thread"]
 
 
 async def run(members: int) -> bool:
@@ -185,7 +185,7 @@ async def run(members: int) -> bool:
         for name, definition in BOARDS.items():
             board = f"bench/{name}"
             await here.laurels.define(board, definition)
-            watch.begin_anew()
+            watch.reset()
             for what, steps in work(here, board, members).items():
                 held = Held()
                 for step in steps:
@@ -199,18 +199,23 @@ async def run(members: int) -> bool:
     row(drawn, "all of ours", ours)
     row(drawn, "control", control)
     console.print(drawn)
-    allocator = valkey.allocator(binaries.in_wheels().valkey_server) or "that of the system"
+    allocator = valkey.allocator(binaries.in_wheels().valkey_server) or "the system's"
     console.print(f"Valkey's allocator: {allocator}.", style="dim")
+    return is_as_rare(ours, control)
+
+
+def is_as_rare(ours: Held, control: Held) -> bool:
+    """Whether our commands exceed the limit no more often than the control, except by chance."""
     likely = likelihood(ours, control)
-    good = likely >= CHANCE
     console.print(
-        f"Over 10 ms no more often than the control, but for chance (p = {likely:.3f}): {verdict(holds=good)}"
+        f"Over 10 ms, in each second: ours {ours.over_a_second:.2f}, the control {control.over_a_second:.2f} "
+        f"(p = {likely:.3f}): {verdict(holds=likely >= CHANCE)}"
     )
-    return good
+    return likely >= CHANCE
 
 
 def likelihood(ours: Held, control: Held) -> float:
-    """Of at least so many of ours among all that were over the limit, if it happened to both as often."""
+    """The probability that at least as many of all long commands are ours, if both are as frequent."""
     over, share = ours.over + control.over, ours.seconds / (ours.seconds + control.seconds)
     return sum(
         math.comb(over, count) * share**count * (1 - share) ** (over - count)
@@ -219,7 +224,7 @@ def likelihood(ours: Held, control: Held) -> float:
 
 
 def work(here: Ground, board: str, members: int) -> dict[str, Iterable[Coroutine[Any, Any, None]]]:
-    """Everything that is done to a board, in steps that are short beside the machine's moods."""
+    """All operations on a board, in steps that are shorter than the machine's noisy periods."""
     return {
         "fill": (fill(here, board, part) for part in slices(members)),
         "batches": (batch(here, board, members, number) for number in range(STEPS)),
@@ -277,7 +282,7 @@ async def batch(here: Ground, board: str, members: int, number: int) -> None:
 
 
 async def singles(here: Ground, board: str, members: int, number: int) -> None:
-    """By many at once."""
+    """Submits single scores, many at the same time."""
     chosen = random.Random(-1 - number)  # noqa: S311  # data, not secrets
     submits = (
         here.laurels.submit(board, member(chosen.randrange(members)), chosen.randrange(9_000_000))
@@ -310,7 +315,7 @@ async def day_change(here: Ground, board: str) -> None:
 
 
 async def expiry(here: Ground) -> None:
-    """Every window of the board is over at once, but for that of all time."""
+    """All windows of the board expire at once, except the all-time one."""
     here.clock.advance(timedelta(days=70))
     await beside_others(here, sweep(here))
 
@@ -324,7 +329,7 @@ async def drop(here: Ground, board: str) -> None:
 
 
 async def sweep(here: Ground) -> None:
-    """As the jobs do."""
+    """Sweeps as the jobs do."""
 
     async def tell(_what: str) -> None:
         pass
@@ -334,7 +339,7 @@ async def sweep(here: Ground) -> None:
 
 
 async def beside_others(here: Ground, work: Coroutine[Any, Any, None]) -> None:
-    """What other boards go on with meanwhile, and until everything is freed."""
+    """Submits to another board during the work, and until everything is freed."""
     doing = asyncio.create_task(work)
     while not doing.done() or is_freeing(here):
         some = [Submission(member(i), random.random()) for i in range(200)]  # noqa: S311  # data, not secrets

@@ -1,7 +1,7 @@
-"""Batches of 250 into a board with four windows, beside raw variadic ZADD doing the same window writes.
+"""Batches of 250 into a board with four windows, beside raw variadic ZADD with the same window writes.
 
-Raw and ours take turns, a few batches each, so that both meet the same noise, and hold entries of the same
-age; each round has new scores that all improve, so that every write is one.
+Raw and ours take turns of a few batches, so that both meet the same noise and hold entries of the same age.
+Each round has new and better scores, so that every score is written.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from bench.ground import FOUR_WINDOWS, Ground, console, ground, member, table, v
 from laurels import Submission
 
 BATCH = 250
-TURN = 10  # batches before the other one's turn
+TURN = 10  # batches
 TARGETS = {"plain": 0.85, "exact": 0.35}
 BOARDS = {
     "plain": {"windows": FOUR_WINDOWS},
@@ -41,7 +41,7 @@ async def run(members: int, rounds: int = 30) -> bool:
 
 
 async def fill(here: Ground, board: str, members: int) -> None:
-    """Raw and ours in turns, so that the memory of neither is older or further apart."""
+    """Fills both in turns, so that the memory of both has the same age and layout."""
     chosen = random.Random(1)  # noqa: S311  # data, not secrets
     for first in track(range(0, members, BATCH * TURN), f"filling {board}", console=console, transient=True):
         numbers = range(first, min(first + BATCH * TURN, members))
@@ -51,7 +51,7 @@ async def fill(here: Ground, board: str, members: int) -> None:
 
 
 async def compare(here: Ground, board: str, members: int, number: int, rates: list[float]) -> float:
-    """Our speed by raw's, over the same scores."""
+    """Our speed divided by raw speed, for the same scores."""
     chosen = random.Random(number)  # noqa: S311  # data, not secrets
     pairs = [
         (member(chosen.randrange(members)), chosen.randrange(1_000_000) + number * 1_000_000)

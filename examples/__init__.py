@@ -1,1 +1,1 @@
-"""One folder a documented system: its boards, and a month of it (`make example NAME=framedle`)."""
+"""A folder for each documented system: its boards, and a simulated month (`make example NAME=framedle`)."""

@@ -1,4 +1,4 @@
-"""Small plots as SVG, written by hand: one file, no library, readable in any browser, light or dark."""
+"""Small line plots as SVG, without a library, for light and dark browsers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 WIDTH, HEIGHT = 860, 420  # pixels
 LEFT, RIGHT, TOP, BOTTOM = 64, 700, 64, 372
 LABEL_HEIGHT = 17
-# Told apart by people who see colours differently, on white and on black (Okabe and Ito, darkened a little).
+# Distinguishable for colour-blind people, on white and on black (Okabe and Ito, slightly darkened).
 COLOURS = ("#0072b2", "#c75000", "#00876c", "#b4568c", "#a67c00", "#3f8fc4", "#7a6fd0", "#6b7280")
 STYLE = """
 text { font: 13px system-ui, sans-serif; fill: #1f2328; }
@@ -29,7 +29,7 @@ text { font: 13px system-ui, sans-serif; fill: #1f2328; }
 
 @dataclass(frozen=True)
 class Lines:
-    """One line a series, each named at its end; `None` is a day without a value."""
+    """A plot with one line for each series, labelled at its end. `None` is a day without a value."""
 
     title: str
     subtitle: str
@@ -52,7 +52,7 @@ class Lines:
 
     @property
     def _step(self) -> float:
-        """Between lines of the grid: 1, 2 or 5 times a power of ten, four to eight of them."""
+        """The distance of grid lines: 1, 2 or 5 times a power of ten, for four to eight lines."""
         highest = max((value for values in self.series.values() for value in values if value), default=1)
         step = 10.0 ** len(str(int(highest)))
         return next(
@@ -104,7 +104,7 @@ class Lines:
 
 
 def _labels(ends: list[tuple[float, str, str]]) -> list[str]:
-    """Each at the end of its line, or as near below its neighbour as can be read."""
+    """Labels at the ends of the lines, moved down where they would overlap."""
     parts: list[str] = []
     ends = sorted(ends)
     lowest = BOTTOM - LABEL_HEIGHT * (len(ends) - 1)

@@ -1,4 +1,4 @@
-"""What the examples share: Laurels on a clock that they set, and the boards of a file."""
+"""Shared by the examples: Laurels with a clock that the example sets, and boards from a file."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Stage:
-    """An engine at a moment of the play's choice; its background work is done when the play says so."""
+    """An engine with a clock that the example sets. Background work runs only when the example asks."""
 
     laurels: Laurels
     clock: FixedClock
@@ -43,11 +43,11 @@ class Stage:
         self.clock.now = moment_of(when)
 
     async def work(self) -> None:
-        """What workers would have done by now: the journal archived, snapshots taken."""
+        """Does the background work that is due: archives the journal, takes snapshots."""
         await self._worker.run_due()
 
     async def apply(self, file: Path) -> None:
-        """Defines the boards of a file, as `laurels apply` does; refused where one of them is there."""
+        """Defines the boards of a file, as `laurels apply` does. Refuses boards that exist."""
         boards = read_boards(file)
         for board in in_order(boards):
             await self.laurels.define(board, boards[board], only_new=True)
@@ -61,14 +61,14 @@ async def opened(
     valkey_url: str | None = None,
     postgres_url: str | None = None,
 ) -> AsyncGenerator[Stage]:
-    """On the servers of the settings or of these URLs; else on embedded ones, in a folder that goes with
-    them unless one is named.
+    """Opens a stage on the servers of the settings or these URLs, or else on embedded servers, in a temporary
+    folder unless `data_dir` is given.
     """
     async with AsyncExitStack() as stack:
         settings = load_settings(data_dir=data_dir, valkey_url=valkey_url, postgres_url=postgres_url)
         if data_dir is None and not (settings.valkey_url and settings.postgres_url):
             data_dir = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="laurels-example-")))
-            data_dir.chmod(0o711)  # root's servers run as another user
+            data_dir.chmod(0o711)  # root's servers run as another user, which needs access
             data_dir /= "data"
         clock = FixedClock(moment_of(begin))
         laurels = Laurels(
@@ -81,7 +81,7 @@ async def opened(
 
 
 def titled(title: str, *columns: str, caption: str | None = None) -> Table:
-    """A table as wide as its title."""
+    """A table at least as wide as its title."""
     made = table(*columns, title=title, caption=caption)
     made.min_width = len(title)
     return made
@@ -90,7 +90,7 @@ def titled(title: str, *columns: str, caption: str | None = None) -> Table:
 def perform(
     run: Callable[[Stage, Console], Awaitable[str]], begin: datetime, data_dir: Path | None, plot: Path
 ) -> None:
-    """Runs a play in a terminal, and writes its plot."""
+    """Runs an example in a terminal, and writes its plot."""
     console = Console(highlight=False, emoji=False)
 
     async def played() -> str:

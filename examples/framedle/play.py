@@ -38,7 +38,7 @@ DAYS: Final = 28
 END: Final = BEGIN + timedelta(days=DAYS)
 QUARTER: Final = timedelta(hours=6)
 THE_DAY: Final = datetime(2025, 2, 22, tzinfo=UTC)
-"""The day that is looked at closely, in its last second."""
+"""The day whose tables are shown, in its last second."""
 EVENING: Final = THE_DAY + timedelta(days=1) - timedelta(seconds=1)
 SEED: Final = 1895  # of the first film show
 PLAYERS: Final = 240
@@ -50,7 +50,7 @@ class Player:
     name: str
     country: str
     skill: float
-    """Of the points that a play can give, the share that this player gets as a rule."""
+    """The share of a play's points that this player usually gets."""
     keenness: float
     """How likely to play on a day."""
 
@@ -77,7 +77,7 @@ class Duel:
 
 @cache
 def players() -> tuple[Player, ...]:
-    """The same people each time; most come now and then, some every day."""
+    """The same players in each run; most play now and then, some every day."""
     chance = random.Random(SEED)  # noqa: S311  # a story, not a secret
     names = chance.sample(
         [f"{manner}_{creature}" for manner, creature in product(ADJECTIVES, CREATURES)], PLAYERS
@@ -90,7 +90,7 @@ def players() -> tuple[Player, ...]:
 
 
 def plays_of(day: datetime) -> list[Play]:
-    """What was played on a day, in order. Some try a daily game again, though only the first try counts."""
+    """The plays of a day, in order. Some players repeat a daily game, though only the first try counts."""
     chance = random.Random(f"{SEED} {day:%Y-%m-%d}")  # noqa: S311  # a story, not a secret
     found = [play for player in players() for play in _plays(player, day, chance)]
     return sorted(found, key=lambda play: (play.at, play.player.name, play.mode))
@@ -109,7 +109,7 @@ def _plays(player: Player, day: datetime, chance: random.Random) -> Iterator[Pla
 
 
 def duels_of(day: datetime) -> list[Duel]:
-    """The duels of a day, in order: among a third of the players, who win more often the better they are."""
+    """The duels of a day, in order, among a third of the players; better players win more often."""
     chance = random.Random(f"{SEED} duels {day:%Y-%m-%d}")  # noqa: S311  # a story, not a secret
     found: list[Duel] = []
     for _ in range(DUELS_A_DAY):
@@ -145,7 +145,7 @@ async def play(stage: Stage) -> AsyncGenerator[datetime]:
 
 
 async def evening(laurels: Laurels) -> list[Table]:
-    """What the game shows in the evening of a day."""
+    """The tables that the game shows in the evening of a day."""
     board = "framedle/daily_frame"
     top = await laurels.page(board, limit=10)
     rank_100 = (await laurels.page(board, rank=100, limit=1)).entries[0].member
@@ -168,7 +168,7 @@ async def evening(laurels: Laurels) -> list[Table]:
 
 
 async def month(laurels: Laurels) -> list[Table]:
-    """What there is to see when the four weeks are over."""
+    """The tables after the four weeks."""
     experience = await laurels.page(XP, limit=10)
     duels = await laurels.page(DUELS, limit=10)
     ratings = titled(f"Duels: {duels.total} players", ">rank", "player", ">rating")
@@ -196,7 +196,7 @@ def _ranked(title: str, entries: Iterable[Entry]) -> Table:
 
 
 async def run(stage: Stage, console: Console) -> str:
-    """Plays, shows, and returns the plot."""
+    """Plays the month, prints the tables, and returns the plot."""
     totals: list[dict[str, float]] = []
     async for now in play(stage):
         if now == EVENING:
@@ -219,8 +219,8 @@ async def run(stage: Stage, console: Console) -> str:
 
 
 def main(
-    data_dir: Annotated[Path | None, typer.Option(help="Keep the data here (default: nowhere).")] = None,
-    plot: Annotated[Path, typer.Option(help="Where the plot goes.")] = HERE / "month.svg",
+    data_dir: Annotated[Path | None, typer.Option(help="Keep the data in this folder.")] = None,
+    plot: Annotated[Path, typer.Option(help="The file for the plot.")] = HERE / "month.svg",
 ) -> None:
     """Play four weeks of Framedle, show its boards, and plot them."""
     perform(run, BEGIN, data_dir, plot)

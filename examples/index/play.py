@@ -21,9 +21,9 @@ EXAMPLES: Final[dict[str, Example]] = {
 
 def main(
     names: Annotated[
-        list[str] | None, typer.Argument(help=f"Of {', '.join(EXAMPLES)} (default: all).")
+        list[str] | None, typer.Argument(help=f"Some of {', '.join(EXAMPLES)} (default: all).")
     ] = None,
-    data_dir: Annotated[Path | None, typer.Option(help="Keep the data here (default: nowhere).")] = None,
+    data_dir: Annotated[Path | None, typer.Option(help="Keep the data in this folder.")] = None,
 ) -> None:
     """Play the examples of the index, and show their tables."""
     if unknown := set(names or ()) - EXAMPLES.keys():

@@ -41,7 +41,7 @@ USERS: Final = "ada bob cleo dan eve finn gus hana ivo joe kim lou max nora otto
 
 @dataclass(frozen=True)
 class Game:
-    """One game that somebody played: its score, and the coins that it brought."""
+    """One play of the game: its score, and the coins that it earned."""
 
     at: datetime
     user: str
@@ -50,7 +50,7 @@ class Game:
 
 
 def games_of(day: datetime) -> list[Game]:
-    """What was played on a day, in order."""
+    """The plays of a day, in order."""
     people = random.Random(SEED)  # noqa: S311  # a story, not a secret
     chance = random.Random(f"{SEED} {day:%Y-%m-%d}")  # noqa: S311
     games: list[Game] = []
@@ -65,7 +65,7 @@ def games_of(day: datetime) -> list[Game]:
 
 @asynccontextmanager
 async def client_of(stage: Stage) -> AsyncGenerator[httpx.AsyncClient]:
-    """A client of the service around the stage's engine, with a key of the game."""
+    """A client of the service over the stage's engine, with a key for the game."""
     _, key = await stage.laurels.keys.create(GAME, ("read", "submit"))
     async with httpx.AsyncClient(
         transport=httpx.ASGITransport(create_app(stage.laurels)),
@@ -76,7 +76,7 @@ async def client_of(stage: Stage) -> AsyncGenerator[httpx.AsyncClient]:
 
 
 async def play(stage: Stage, client: httpx.AsyncClient) -> AsyncGenerator[datetime]:
-    """The month on an empty stage: each game is posted as it ends. Yields in the last second of each day."""
+    """Plays the month: posts each game as it ends. Yields in the last second of each day."""
     await stage.apply(BOARDS)
     for number in range(DAYS):
         day = BEGIN + timedelta(days=number)
@@ -104,7 +104,7 @@ async def read(client: httpx.AsyncClient, path: str) -> dict[str, Any]:
 
 
 async def evening(client: httpx.AsyncClient) -> list[Table | str]:
-    """What the game shows in the evening of a day, each with the line that asks for it."""
+    """The tables that the game shows in the evening of a day, each with its request."""
     asked = {
         "Today": "highscore/d?limit=5",
         "Yesterday": "highscore/d/last?limit=5",
@@ -123,7 +123,7 @@ async def evening(client: httpx.AsyncClient) -> list[Table | str]:
 
 
 async def run(stage: Stage, console: Console) -> str:
-    """Plays, shows, and returns the plot."""
+    """Plays the month, prints the tables, and returns the plot."""
     coins: list[dict[str, float]] = []
     async with client_of(stage) as client:
         async for now in play(stage, client):
@@ -141,8 +141,8 @@ async def run(stage: Stage, console: Console) -> str:
 
 
 def main(
-    data_dir: Annotated[Path | None, typer.Option(help="Keep the data here (default: nowhere).")] = None,
-    plot: Annotated[Path, typer.Option(help="Where the plot goes.")] = HERE / "month.svg",
+    data_dir: Annotated[Path | None, typer.Option(help="Keep the data in this folder.")] = None,
+    plot: Annotated[Path, typer.Option(help="The file for the plot.")] = HERE / "month.svg",
 ) -> None:
     """Play a month of an arcade game over HTTP, show what its players see, and plot their coins."""
     perform(run, BEGIN, data_dir, plot)

@@ -1,4 +1,4 @@
-"""October 2025 in a company that gives points: three projects, and one table over all of them."""
+"""October 2025 in a company that gives points: three projects, and one table over all."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ BEGIN: Final = datetime(2025, 10, 1, tzinfo=UTC)
 DAYS: Final = 31
 END: Final = BEGIN + timedelta(days=DAYS)
 FRIDAY: Final = datetime(2025, 10, 24, 17, tzinfo=UTC)
-"""When the week's tables are looked at."""
+"""When the week's tables are shown."""
 SEED: Final = 43
 USERS: Final = """
     ada bela chen dara elif femi gita hugo ines jonas kofi lena mara nils olga pavel quinn rosa sami tara
     uma vera wanja xenia yusuf zoe
 """.split()  # noqa: SIM905  # words read best as words
 WORK: Final = {"comment": 1, "review": 5, "fix": 8, "feature": 20}
-"""What is done, and the points that it gives."""
+"""The actions, and the points for each."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Deed:
 
 
 def deeds_of(day: datetime) -> list[Deed]:
-    """What was done on a day, in order: on workdays by many, at the weekend by few."""
+    """The actions of a day, in order: many on workdays, few at the weekend."""
     people = random.Random(SEED)  # noqa: S311  # a story, not a secret
     chance = random.Random(f"{SEED} {day:%Y-%m-%d}")  # noqa: S311
     deeds: list[Deed] = []
@@ -91,7 +91,7 @@ async def play(stage: Stage) -> AsyncGenerator[datetime]:
 
 
 async def friday(laurels: Laurels) -> list[Table]:
-    """The tables of the week, by project and over all."""
+    """The tables of the week, for each project and for all."""
     tables: list[Table] = []
     for project in (*PROJECTS, GLOBAL):
         page = await laurels.page(f"{project}/score", period="weekly", limit=3, change=True)
@@ -105,7 +105,7 @@ async def friday(laurels: Laurels) -> list[Table]:
 
 
 async def run(stage: Stage, console: Console) -> str:
-    """Plays, shows, and returns the plot: the history of the global table, as PostgreSQL tells it."""
+    """Plays the month, prints the tables, and returns the plot of the global table's history."""
     laurels, board = stage.laurels, f"{GLOBAL}/score"
     async for now in play(stage):
         if now == FRIDAY:
@@ -129,8 +129,8 @@ async def run(stage: Stage, console: Console) -> str:
 
 
 def main(
-    data_dir: Annotated[Path | None, typer.Option(help="Keep the data here (default: nowhere).")] = None,
-    plot: Annotated[Path, typer.Option(help="Where the plot goes.")] = HERE / "month.svg",
+    data_dir: Annotated[Path | None, typer.Option(help="Keep the data in this folder.")] = None,
+    plot: Annotated[Path, typer.Option(help="The file for the plot.")] = HERE / "month.svg",
 ) -> None:
     """Play a month of three projects, show their tables, and plot the history of the global one."""
     perform(run, BEGIN, data_dir, plot)
