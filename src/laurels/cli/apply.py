@@ -111,7 +111,7 @@ async def _check_feeds(laurels: "Laurels", file: Path, boards: dict[str, BoardDe
                 )
             if feed in boards and boards[feed].feeds:
                 raise InvalidInput(
-                    f'{file}: ["{board}"] feeds[{index}]: {feed} feeds boards itself: list those here instead'
+                    f'{file}: ["{board}"] feeds[{index}]: {feed} feeds others itself: list those here instead'
                 )
 
 
