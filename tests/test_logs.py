@@ -127,7 +127,7 @@ def test_warnings_take_the_same_way(capsys: pytest.CaptureFixture[str]):
     assert "DeprecationWarning: old way" in line["event"]
 
 
-def test_what_is_bound_to_the_request_is_in_every_line(capsys: pytest.CaptureFixture[str]):
+def test_values_bound_to_a_request_are_in_every_line(capsys: pytest.CaptureFixture[str]):
     configure_logs(Settings())
     with structlog.contextvars.bound_contextvars(request_id="r-1"):
         structlog.get_logger().info("ours")

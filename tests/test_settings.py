@@ -90,7 +90,7 @@ def test_an_unknown_variable_is_refused(monkeypatch: pytest.MonkeyPatch):
     assert refusal() == "LAURELS_VALKY_URL is not a setting of Laurels; did you mean LAURELS_VALKEY_URL?"
 
 
-def test_an_unknown_variable_that_resembles_none_is_told_which_there_are(monkeypatch: pytest.MonkeyPatch):
+def test_unknown_variable_without_a_similar_name_lists_the_known_ones(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("LAURELS_QQQ", "1")
     assert "; known: LAURELS_BOOTSTRAP_KEY, LAURELS_CONFIG, " in refusal()
 

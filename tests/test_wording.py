@@ -26,7 +26,7 @@ def test_the_nearest_name_is_suggested_whatever_its_letters():
     assert near(5, names) is None
 
 
-def test_where_no_name_is_near_all_are_told():
+def test_without_a_similar_name_all_are_listed():
     assert no_such("limitt", ["limit", "rank"], "parameter") == (
         "there is no such parameter; did you mean limit?"
     )
@@ -34,7 +34,7 @@ def test_where_no_name_is_near_all_are_told():
     assert suggestion("x", []) == "it has none"
 
 
-def test_a_value_that_is_no_choice_is_told_with_those_there_are():
+def test_value_outside_the_choices_lists_them():
     assert one_of(["desc", "asc"], "dsc") == "must be desc or asc, not 'dsc'; did you mean desc?"
     assert one_of(["a", "b", "c"], 5) == "must be a, b or c, not 5"
     assert len(one_of(["a"], "x" * 10_000)) < 100
@@ -74,7 +74,7 @@ class Outer(msgspec.Struct, forbid_unknown_fields=True):
         ([], "body", "must be an object, not an array"),
     ],
 )
-def test_what_msgspec_finds_is_in_our_words(given: object, field: str, detail: str):
+def test_msgspec_errors_are_reworded(given: object, field: str, detail: str):
     with pytest.raises(msgspec.ValidationError) as raised:
         msgspec.json.decode(json.dumps(given), type=Outer)
     told = of_msgspec(raised.value, Outer)
@@ -116,7 +116,7 @@ WRONG: list[Any] = [
 
 
 @pytest.mark.parametrize(("given", "field", "detail"), WRONG)
-def test_what_is_wrong_with_a_definition_is_in_our_words(given: object, field: str, detail: str | None):
+def test_definition_errors_are_reworded(given: object, field: str, detail: str | None):
     with pytest.raises(InvalidInput) as raised:
         parse_definition(given)
     found = {each.field: each.detail for each in raised.value.fields}

@@ -53,7 +53,7 @@ def test_the_difference_is_shown_and_applied(served: Served, file: Path):
     assert fields == {"apply/second": [], "apply/first": ["limits"]}
 
 
-def test_what_entries_forbid_is_refused_before_anything_changes(served: Served, file: Path):
+def test_change_that_entries_forbid_is_refused_before_anything_changes(served: Served, file: Path):
     apply(served, file, '["apply/held"]\n')
     run("submit", "apply/held", "ada", "1", data_dir=served.data_dir)
     text = '["apply/other"]\n["apply/held"]\naggregate = "sum"\n'
@@ -208,5 +208,5 @@ def test_a_bad_file_names_the_board_the_field_and_the_fix(
     assert complaint in apply(served, file, text).complaint
 
 
-def test_a_file_that_is_not_there_is_said(tmp_path: Path):
+def test_missing_file_is_reported(tmp_path: Path):
     assert "cannot be read: No such file" in run("apply", str(tmp_path / "gone.toml")).complaint

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cli_processes import Past, Served
 
 
-def test_what_is_submitted_is_ranked(served: Served):
+def test_submitted_score_is_ranked(served: Served):
     submitted = run(
         "submit", "demo/arcade", "ada", "999990", "--group", "country=BR", "--json", data_dir=served.data_dir
     ).document
@@ -102,14 +102,14 @@ def test_a_member_cannot_command_the_terminal(served: Served, tmp_path: Path):
         (["top", "demo/arcade", "--watch"], "--watch needs a terminal"),
     ],
 )
-def test_mistakes_are_said_in_one_line(served: Served, words: list[str], complaint: str):
+def test_mistakes_are_reported_in_one_line(served: Served, words: list[str], complaint: str):
     ran = run(*words, data_dir=served.data_dir)
     assert complaint in ran.complaint
     assert ran.code == 1
 
 
 @pytest.mark.parametrize("words", [["top"], ["top", "a/b", "--no-such"], ["nonsense"], ["keys"]])
-def test_what_is_not_understood_is_said_in_one_line(words: list[str]):
+def test_misused_command_is_reported_in_one_line(words: list[str]):
     ran = run(*words)
     assert "--help" in ran.complaint
     assert ran.code == 2

@@ -34,12 +34,12 @@ def test_campuses_are_invented_the_same_for_the_same_seed(served: Served):
     assert all(campus["name"] in again and campus["id"] in again for campus in played["campuses"])
 
 
-def test_what_cannot_be_played_is_said_in_one_line(served: Served):
+def test_refused_match_is_reported_in_one_line(served: Served):
     complaint = run("demo", "campus", "--users", "2", data_dir=served.data_dir).complaint
     assert complaint == "users: must be at least two a campus"
 
 
-def test_a_running_service_counts_what_comes(served: Served):
+def test_running_service_counts_new_events(served: Served):
     async def beat() -> None:
         async with Laurels(data_dir=served.data_dir, jobs=False) as laurels:
             await laurels.valkey.command("XADD", HEARTBEATS, "*", "user_id", str(uuid4()))

@@ -78,7 +78,7 @@ def test_a_second_serve_is_refused_and_names_the_first(served: Served):
     assert "--data-dir" in complaint
 
 
-def test_a_port_in_use_is_said_before_anything_starts(data_dir: Path):
+def test_port_in_use_is_reported_before_anything_starts(data_dir: Path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         complaint = run("serve", "--port", str(port), data_dir=data_dir).complaint
@@ -87,13 +87,13 @@ def test_a_port_in_use_is_said_before_anything_starts(data_dir: Path):
     assert not data_dir.exists()
 
 
-def test_a_host_that_is_not_ours_is_said(data_dir: Path):
+def test_unusable_host_is_reported(data_dir: Path):
     assert "--host" in run("serve", "--host", "203.0.113.1", data_dir=data_dir).complaint
     assert "--host" in run("serve", "--host", "no such host", data_dir=data_dir).complaint
 
 
 @pytest.mark.parametrize("command", ["serve", "top"])
-def test_a_data_folder_that_cannot_be_used_is_said(data_dir: Path, command: str):
+def test_unusable_data_folder_is_reported(data_dir: Path, command: str):
     data_dir.write_text("a file, not a folder")
     words = [command, "--port", "0"] if command == "serve" else [command, "demo/arcade"]
     assert "--data-dir" in run(*words, data_dir=data_dir).complaint

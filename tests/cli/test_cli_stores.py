@@ -43,7 +43,7 @@ def test_commands_use_the_stores_that_urls_name(urls: dict[str, str]):
     assert run("keys", "list", "--json", settings=urls).document == []
 
 
-def test_a_newer_schema_is_said(urls: dict[str, str]):
+def test_newer_schema_is_reported(urls: dict[str, str]):
     newer(urls)
     assert "made by a newer Laurels (revision 9999)" in run("keys", "list", settings=urls).complaint
     assert "made by a newer Laurels" in run("serve", "--port", "0", settings=urls).complaint
@@ -55,7 +55,7 @@ def test_the_doctor_sees_a_newer_schema(urls: dict[str, str]):
     assert "made by a newer Laurels" in examined.output
 
 
-def test_a_store_that_does_not_answer_is_said_without_its_password(urls: dict[str, str]):
+def test_silent_store_is_reported_without_its_password(urls: dict[str, str]):
     complaint = run("keys", "list", settings=NOBODY_THERE).complaint
     assert "PostgreSQL does not answer" in complaint
     assert "hush" not in complaint
@@ -63,12 +63,12 @@ def test_a_store_that_does_not_answer_is_said_without_its_password(urls: dict[st
     assert "Valkey does not answer" in complaint
 
 
-def test_a_url_that_is_none_is_said():
+def test_malformed_url_is_reported():
     complaint = run("keys", "list", settings={"LAURELS_POSTGRES_URL": "mysql://db"}).complaint
     assert complaint.startswith("LAURELS_POSTGRES_URL must begin with postgres://")
 
 
-def test_the_doctor_tells_which_store_does_not_answer():
+def test_doctor_names_the_store_that_does_not_answer():
     examined = run("doctor", "--json", settings=NOBODY_THERE)
     assert examined.code == 1
     assert "hush" not in examined.output

@@ -109,7 +109,7 @@ class TestRegional:
             > {row["player"]: row["score"] for row in regional.scores() if row["city"] == "osaka"}.items()
         )
 
-    async def test_who_does_not_say_where_from_is_not_ranked(self):
+    async def test_player_without_a_region_is_not_ranked(self):
         silent = [row["player"] for row in regional.scores() if row["region"] is None]
         assert silent
         ranks = [await leaderboard(regional.RegionalScore).rank(player) for player in silent]
@@ -222,7 +222,7 @@ async def test_each_example_shows_tables(name: str, shown: str):
     assert shown in " ".join(printed.getvalue().split())
 
 
-def test_the_script_plays_what_is_named():
+def test_script_plays_the_named_examples():
     with folder_that_anybody_may_pass(fast_place()) as folder:
         done = subprocess.run(
             [sys.executable, "-m", "examples.index.play", "regional"],

@@ -30,7 +30,7 @@ def labels(plot: ET.Element) -> list[float]:
     return [float(each.attrib["y"]) for each in plot.iter(f"{SVG}text") if float(each.attrib["x"]) > RIGHT]
 
 
-def test_what_has_a_meaning_in_xml_is_shown_as_it_is():
+def test_xml_characters_are_escaped():
     assert {"A & B", "<all>", "x<y"} <= set(texts(drawn(**{"x<y": [1, 2]})))
 
 

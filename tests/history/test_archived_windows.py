@@ -147,7 +147,7 @@ def ranked(stands: list[Stand]) -> list[tuple[int, str, float]]:
 @on_node
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("kind", KINDS)
-async def test_the_history_of_every_member_is_what_a_count_says(
+async def test_history_of_every_member_matches_a_count(
     alone: Laurels, clock: FixedClock, kind: str, policy: str
 ):
     chance = random.Random(f"{kind}, {policy}")  # noqa: S311  # data, not secrets
@@ -179,7 +179,7 @@ async def test_the_history_of_every_member_is_what_a_count_says(
 
 @on_node
 @pytest.mark.parametrize("kind", ["best", "best, ascending, earliest", "last, by member", "sum, by country"])
-async def test_pages_and_standings_of_windows_that_are_gone_are_what_a_count_says(
+async def test_pages_and_standings_of_expired_windows_match_a_count(
     alone: Laurels, clock: FixedClock, kind: str
 ):
     fields = {**KINDS[kind], "lateness": "PT6H", "archive": {"snapshot": [{"period": "daily"}]}}

@@ -149,7 +149,7 @@ async def pages(laurels: Laurels, board: str) -> list[Any]:
     ]
 
 
-async def test_no_store_has_the_name_of_who_played_matches(alone: Laurels, clock: FixedClock):
+async def test_no_store_keeps_the_name_of_an_erased_match_player(alone: Laurels, clock: FixedClock):
     await duel(alone, clock)
     await alone.archived(DUELS)
     assert is_in(NAME, await everything_in_valkey(alone))
@@ -186,7 +186,7 @@ async def test_a_match_is_not_played_again_because_one_of_its_players_was_erased
 
 
 @pytest.mark.parametrize("archive", [{"journal": True}, {"journal": False}])
-async def test_no_store_has_the_name_of_who_gave_keys_and_ids(
+async def test_no_store_keeps_the_name_of_an_erased_member_with_keys_and_ids(
     alone: Laurels, clock: FixedClock, archive: dict[str, bool]
 ):
     await alone.define(BOARD, {"archive": archive})
@@ -208,7 +208,7 @@ async def test_no_store_has_the_name_of_who_gave_keys_and_ids(
     await alone.drop(BOARD, allow_drop="all")
 
 
-async def test_what_ended_keeps_its_ranks_and_what_goes_on_forgets(alone: Laurels, clock: FixedClock):
+async def test_ended_windows_keep_ranks_and_current_windows_forget(alone: Laurels, clock: FixedClock):
     await play(alone, clock)
     before = await ended(alone)
     assert len(before) > 5

@@ -153,7 +153,7 @@ async def test_a_dry_run_changes_nothing(laurels: Laurels, new_board: NewBoard):
     assert await laurels.store.get(*board.split("/")) is None
 
 
-async def test_a_board_that_ranks_otherwise_is_left_alone(laurels: Laurels, new_board: NewBoard):
+async def test_import_refuses_a_board_with_another_ranking(laurels: Laurels, new_board: NewBoard):
     board, other = await new_board(), await new_board(order="asc")
     await laurels.submit(board, "ada", 5)
     file = await file_of(laurels, board)

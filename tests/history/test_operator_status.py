@@ -67,7 +67,7 @@ async def test_a_dead_letter_goes_back_to_the_journal_of_its_shard(alone: Laurel
     await alone.drop("seen/wide", allow_drop="all")
 
 
-async def test_figures_are_told_without_postgresql(
+async def test_figures_are_shown_without_postgresql(
     alone: Laurels, looking: OperatorStatus, monkeypatch: pytest.MonkeyPatch
 ):
     await alone.define("seen/arcade", {})

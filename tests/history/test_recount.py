@@ -126,7 +126,7 @@ async def test_entries_that_were_imported_count(alone: Laurels, clock: FixedCloc
 
 @on_node
 @pytest.mark.parametrize("kind", KINDS)
-async def test_who_was_erased_is_out_of_what_went_on_and_stays_in_what_was_over(
+async def test_erased_member_leaves_current_windows_and_stays_in_ended_ones(
     alone: Laurels, clock: FixedClock, kind: str
 ):
     chance = random.Random(kind)  # noqa: S311  # data, not secrets
