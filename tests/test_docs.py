@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import date
 from pathlib import Path
+from pydoc import locate
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,6 +21,8 @@ PAGES = [
 ]
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md"))
 SECTIONS = ["Question", "Decision", "Why", "Cost", "Held by"]
+# A file's name, and two fields in a file of Parquet.
+NO_MODULES = {"laurels.toml", "laurels.manifest", "laurels.end"}
 KINDS_OF_CHANGE = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
 
 
@@ -99,6 +102,20 @@ def test_the_flows_of_the_architecture_go_through_modules_that_there_are():
     assert len(modules) > 30
     for module in modules:
         assert (ROOT / "src" / "laurels" / f"{module}.py").is_file(), module
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "web" / "README.md"], ids=shown)
+def test_modules_that_a_page_names_are_there(page: Path):
+    package = ROOT / "src" / "laurels"
+    rooms = "|".join(sorted(path.parent.name for path in package.glob("*/__init__.py")))
+    text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    files = re.findall(r"`([\w./-]+/[\w.-]+\.(?:py|lua|tsx?))`", text)
+    in_rooms = re.findall(rf"`((?:{rooms})/[\w/]*)`", text)
+    for name in {*files, *in_rooms}:
+        places = [folder / name for folder in (ROOT, package, package / "valkey", ROOT / "web")]
+        assert any(place.exists() or place.with_suffix(".py").exists() for place in places), name
+    for name in re.findall(r"`(laurels(?:\.\w+)+)`", text):
+        assert name in NO_MODULES or locate(name), name
 
 
 def test_decisions_are_numbered_without_gaps_and_listed():
