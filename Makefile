@@ -67,19 +67,19 @@ matrix: $(VENV)/.test ## run the engine's tests on Redis 7, Valkey 8 and 9, Post
 	$(BIN)/python tests/run_matrix.py --processes $(TEST_PROCESSES) $(SERVERS) -- $(ARGS)
 
 .PHONY: check
-check: $(VENV)/.dev $(NODE) ## check format, lint and types; change nothing
+check: $(VENV)/.dev $(NODE) ## check format, lint and types, and change nothing
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/basedpyright
 	$(BIN)/python web/build_pages.py --check
 
 .PHONY: format
-format: $(VENV)/.dev ## format the code, and mend what the linter can mend
+format: $(VENV)/.dev ## format the code, and fix what the linter can fix
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
 .PHONY: bench
-bench: $(VENV)/.run ## measure, side by side with other ways to do the same
+bench: $(VENV)/.run ## measure Laurels beside other ways to do the same
 	$(BIN)/python -m bench $(ARGS)
 
 .PHONY: example
@@ -95,16 +95,16 @@ docs: $(VENV)/.docs ## build the guide of docs/, which `make run` shows under /g
 	@$(BIN)/python guide/build_guide.py
 
 .PHONY: types
-types: $(VENV)/.run $(NODE) ## write the types of the web's client anew, from the OpenAPI document
+types: $(VENV)/.run $(NODE) ## write the types of the web's client from the OpenAPI document
 	@$(BIN)/python web/api_types.py
 
 .PHONY: million
-million: $(VENV)/.test $(NODE) ## look at a board of a million members in the browser, and measure that the page never stalls
+million: $(VENV)/.test $(NODE) ## open a board of a million members in the browser, and check that the page never stalls
 	@$(BIN)/python web/build_pages.py
 	MANY_MEMBERS=1000000 $(BIN)/python -m pytest --timeout 0 -s tests/web/test_web_boards_many.py $(ARGS)
 
 .PHONY: pictures
-pictures: $(VENV)/.test $(NODE) ## take the README's pictures of the pages anew
+pictures: $(VENV)/.test $(NODE) ## take the README's pictures of the pages again
 	@$(BIN)/python web/build_pages.py
 	@$(BIN)/python tests/web/install_browser.py
 	@$(BIN)/python web/pictures.py
@@ -114,25 +114,25 @@ soak: $(VENV)/.test ## compare a million random operations with a plain sort; ta
 	ORACLE_OPERATIONS=$(ORACLE_OPERATIONS) $(BIN)/python -m pytest --timeout 0 tests/scores/test_oracle.py $(ARGS)
 
 .PHONY: campus
-campus: $(VENV)/.test ## count a million simulated events while workers are killed, beside a plain fold; takes minutes
+campus: $(VENV)/.test ## count a million simulated events while workers are killed, and compare with a plain fold; takes minutes
 	CAMPUS_EVENTS=$(EVENTS) CAMPUS_SEED=$(CAMPUS_SEED) $(BIN)/python -m pytest --timeout 0 tests/activity/test_accrual_kills.py $(ARGS)
 
 .PHONY: crash
-crash: $(VENV)/.test ## kill Laurels fifty times while it writes, and look for what is lost
+crash: $(VENV)/.test ## kill Laurels fifty times while it writes, and check that nothing is lost
 	CRASH_ROUNDS=$(CRASH_ROUNDS) $(BIN)/python -m pytest --timeout 0 tests/embedded/test_embedded_deaths.py $(ARGS)
 
 .PHONY: faults
-faults: $(VENV)/.test ## kill, freeze, fill and starve the stores under load, and look for what is lost; takes half an hour
+faults: $(VENV)/.test ## kill, freeze, fill and starve the stores under load, and check that nothing is lost; takes half an hour
 	KILLS=$(KILLS) KILL_SEED=$(KILL_SEED) OUTAGE_SECONDS=$(OUTAGE_SECONDS) \
 		FAILOVERS=$(FAILOVERS) SLOT_MOVES=$(SLOT_MOVES) FAILOVER_SEED=$(FAILOVER_SEED) TROUBLE_ROUNDS=$(TROUBLE_ROUNDS) \
 		$(BIN)/python -m pytest --timeout 0 -s tests/faults $(ARGS)
 
 .PHONY: fuzz
-fuzz: $(VENV)/.test ## send what Schemathesis makes of the OpenAPI document, by a seed of its own; takes an hour
+fuzz: $(VENV)/.test ## send requests that Schemathesis makes from the OpenAPI document, with a new seed; takes an hour
 	FUZZ_EXAMPLES=$(FUZZ_EXAMPLES) FUZZ_SEED=$(FUZZ_SEED) $(BIN)/python -m pytest --timeout 0 -s tests/http/test_http_fuzz.py $(ARGS)
 
 .PHONY: constraints
-constraints: ## choose the newest versions again, and write constraints.txt (needs uv)
+constraints: ## write constraints.txt with the newest versions (needs uv)
 	@test -n "$(UV)" || { echo "This needs uv: https://docs.astral.sh/uv/" >&2; exit 1; }
 	@$(UV) pip compile --quiet --upgrade --universal --python-version 3.11 --no-header --no-annotate \
 		--no-emit-index-url --group pyproject.toml:dev pyproject.toml --output-file constraints.new >/dev/null

@@ -1,9 +1,9 @@
-"""Builds the guide of docs/ into src/laurels/guide, unless it is there already, of these very sources.
+"""Builds the guide from docs/ into src/laurels/guide, unless it is up to date.
 
     python guide/build_guide.py [--force]
 
-It needs the packages of the group `docs`. A link that leads nowhere is an error. Readers see the old guide
-until the new one is complete.
+It needs the packages of the group `docs`. A broken link is an error. Readers see the old guide until the new
+one is complete.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ COMPRESSED = {".css", ".html", ".js", ".json", ".svg"}
 
 
 class CannotBuild(Exception):
-    """mkdocs has said why."""
+    """mkdocs printed the reason."""
 
 
 def main() -> None:
@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def build(*, force: bool = False) -> bool:
-    """Whether there was something to do."""
+    """Returns whether it built anything."""
     with (HERE / ".built.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         sources = _digest()
@@ -57,7 +57,7 @@ def build(*, force: bool = False) -> bool:
             return False
         fresh, old = OUT.with_name("guide.new"), OUT.with_name("guide.old")
         shutil.rmtree(fresh, ignore_errors=True)
-        # Its authors announce a successor; docs/decisions/0036 has what follows from that.
+        # The theme announces its successor; see docs/decisions/0036.
         environment = {
             **os.environ,
             "NO_MKDOCS_2_WARNING": "1",
@@ -81,7 +81,7 @@ def is_built(sources: str | None = None) -> bool:
 
 
 def _trim(site: Path) -> None:
-    """Takes away what no reader asks for, and puts compressed files beside those that get small."""
+    """Removes files that readers do not need, and adds compressed copies."""
     for name in ("404.html", "sitemap.xml", "sitemap.xml.gz", "objects.inv", "assets/images/favicon.png"):
         (site / name).unlink(missing_ok=True)
     shutil.rmtree(site / "assets" / "javascripts" / "lunr", ignore_errors=True)
@@ -93,7 +93,7 @@ def _trim(site: Path) -> None:
 
 
 def _digest() -> str:
-    """Of the sources, names and contents."""
+    """A digest of the names and contents of the sources."""
     seen = sha256()
     for name in SOURCES:
         place = ROOT / name

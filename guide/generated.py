@@ -20,13 +20,13 @@ from laurels.settings import Settings
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-# Options that every command has; said once.
+# Options of every command, which the page lists once.
 OF_ALL: Final = {"--data-dir", "--json", "--help"}
 SCOPE: Final = re.compile(r"\s*Needs the scope `(\w+)`\.")
 
 
 def markdown(what: str) -> str:
-    """What stands for `<!-- generated: WHAT -->`."""
+    """The text that replaces `<!-- generated: WHAT -->`."""
     kind, _, name = what.partition(" ")
     return GENERATORS[kind](name)
 
@@ -81,7 +81,7 @@ def document() -> dict[str, Any]:
 
 
 def routes(tag: str) -> str:
-    """Each route of a part of the API, with what it takes and an example of what it answers."""
+    """Each route of a part of the API, with its parameters, body and an example of its answer."""
     return "\n\n".join(_route(*each) for each in operations() if each[2]["tags"][0] == tag)
 
 

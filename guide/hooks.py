@@ -1,5 +1,5 @@
-"""What mkdocs does besides: it brings the pages that stand outside docs/, fills in what the code knows, and
-moves scripts out of the pages, so that the guide runs under the same Content-Security-Policy as all pages.
+"""Extends mkdocs: adds pages from outside docs/, fills in generated reference, and moves scripts out of the
+pages, so that the guide runs under the Content-Security-Policy of all pages.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mkdocs.structure.pages import Page
 
 ROOT: Final = Path(__file__).parents[1]
-# Pages of the repository that the guide has too, by their names there.
+# Pages from elsewhere in the repository, with their names in the guide.
 BROUGHT: Final = {
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "security.md",
@@ -42,9 +42,9 @@ LINK: Final = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
 CODE: Final = re.compile(r"^```.*?^```$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 DIRECTIVE: Final = re.compile(r"^<!-- generated: (.+) -->$", re.MULTILINE)
 SCRIPT: Final = re.compile(r"<script>(.*?)</script>", re.DOTALL)
-# GitHub takes these for a list and for a pipe; Python-Markdown wants a blank line, and no backslash.
+# GitHub reads these as a list and a pipe; Python-Markdown needs a blank line, and no backslash.
 LIST_AFTER_TEXT: Final = re.compile(r"^((?![-*|#>]|\d+\. |$)\S.*\n)(?=(?:-|1\.) )", re.MULTILINE)
-# Under assets/ names change with the content, so that browsers keep them; this one does not.
+# Names under assets/ change with the content, so browsers cache them; this name does not change.
 MKDOCSTRINGS_STYLES: Final = "stylesheets/mkdocstrings.css"
 
 _scripts: dict[str, str] = {}
@@ -79,14 +79,14 @@ def on_post_build(config: MkDocsConfig) -> None:
 
 
 def filled(markdown: str) -> str:
-    """With what the code knows, in place of each `<!-- generated: … -->`."""
+    """With generated reference in place of each `<!-- generated: … -->`."""
     return DIRECTIVE.sub(lambda found: generated.markdown(found[1]), markdown)
 
 
 def linked(markdown: str, source: str, name: str) -> str:
-    """With links as the guide needs them, of a page that stands at `source` in the repository.
+    """With the guide's links, for a page at `source` in the repository.
 
-    A link to a file that the guide does not have becomes its text.
+    A link to a file that is not in the guide becomes its text.
     """
 
     def link(found: re.Match[str]) -> str:
@@ -100,7 +100,7 @@ def linked(markdown: str, source: str, name: str) -> str:
             return text
         return f"{image}[{text}]({posixpath.relpath(there, posixpath.dirname(name) or '.')}{hash_}{anchor})"
 
-    # What looks like a link in code is none.
+    # Code has no links.
     code: list[str] = []
     hidden = CODE.sub(lambda found: code.append(found[0]) or f"\0{len(code) - 1}\0", markdown)
     hidden = LIST_AFTER_TEXT.sub(r"\1\n", LINK.sub(link, hidden))
@@ -112,7 +112,7 @@ def _code(code: str) -> str:
 
 
 def _place(path: str) -> str | None:
-    """Where the guide has a file of the repository. What is broken stays, so that mkdocs complains."""
+    """The place of a file in the guide, or None. A broken link stays, so that mkdocs complains."""
     if path in BROUGHT:
         return BROUGHT[path]
     if path.startswith("docs/"):
