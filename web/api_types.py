@@ -1,8 +1,8 @@
-"""Writes src/lib/api.d.ts: the types of the API, from the OpenAPI document that the code makes of itself.
+"""Writes src/lib/api.d.ts: the types of the API, from the OpenAPI document of the code.
 
     python web/api_types.py       needs the packages of web/ (`make web`)
 
-Its first line tells which document it is of; a test compares it with the code's.
+Its first line has the digest of that document; a test compares it with the code's.
 """
 
 from __future__ import annotations

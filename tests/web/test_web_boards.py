@@ -197,7 +197,7 @@ async def test_friends_are_ranked_among_themselves_and_remembered(open_page: Ope
     await table.get_by_role("button", name="eve").click()
     await expect(page.get_by_role("tab", name="Ranking")).to_have_attribute("aria-selected", "true")
     await expect(row_of(page, "eve").get_by_role("button")).to_have_attribute("aria-current", "true")
-    await page.get_by_role("button", name="Not a friend").click()
+    await page.get_by_role("button", name="Remove from friends").click()
     await page.get_by_role("tab", name="Friends").click()
     await expect(page.get_by_role("table", name=re.compile("2 friends"))).to_be_visible()
     await page.get_by_role("button", name="Forget them").click()
@@ -240,7 +240,7 @@ async def test_the_view_is_shared_as_an_address_and_as_a_tag(open_page: Open, bo
     await expect(dialog.get_by_label("The address of this view")).to_have_value(page.url)
     await dialog.get_by_role("radio", name="Dark").check()
     await dialog.get_by_role("radio", name="25").check()
-    tag = await dialog.get_by_label("To show the board on another page").input_value()
+    tag = await dialog.get_by_label("To embed this board in another page").input_value()
     assert f'data-board="{board.project}/arcade"' in tag
     assert 'data-period="all_time"' in tag
     assert 'data-limit="25"' in tag

@@ -103,7 +103,7 @@ async def test_the_page_goes_along_when_the_window_turns(open_page: Open, site: 
     async with new_board(site, {"windows": [{"period": "every", "seconds": 5, "keep": 5}]}) as board:
         await board.submit("ada", 1)
         page = await open_page(board.view())
-        await expect(page.get_by_text("Nobody yet")).to_be_visible()
+        await expect(page.get_by_text("No entries yet")).to_be_visible()
         # Not right before the next turn.
         await expect(page.get_by_role("timer")).to_have_text(re.compile("^00:00:0[345]$"))
         await board.submit("bob", 2)
@@ -143,7 +143,7 @@ async def test_where_the_stream_is_held_back_the_page_asks_by_itself(
 async def test_a_board_without_entries_waits_for_the_first(open_page: Open, site: Served):
     async with new_board(site, {}) as board:
         page = await open_page(board.view())
-        await expect(page.get_by_text("The first score that arrives leads.")).to_be_visible()
+        await expect(page.get_by_text("The first score takes the lead.")).to_be_visible()
         await is_live(page)
         await board.submit("ada", 1)
         await expect(row_of(page, "ada")).to_be_visible()
@@ -176,7 +176,7 @@ async def test_a_key_that_is_revoked_is_asked_for_again(open_page: Open, board: 
     answer = await board.client.delete(f"{keys}/{made['prefix']}")
     assert answer.status_code == httpx.codes.NO_CONTENT
     await page.keyboard.press("Enter")  # unless the page asked something by itself before
-    await expect(page.get_by_role("heading", name="A key, please")).to_be_visible()
+    await expect(page.get_by_role("heading", name="Enter an API key")).to_be_visible()
     await page.get_by_label("API key").fill(board.key)
     await page.get_by_role("button", name="Open").click()
     await expect(page.get_by_role("table").first).to_be_visible()

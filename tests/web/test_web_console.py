@@ -123,7 +123,7 @@ async def test_a_board_is_made_and_a_score_is_ranked_on_it(signed_in: SignedIn, 
     )
     await page.get_by_role("button", name="Define the board").click()
     await expect(heading(page, "arcade")).to_be_focused()
-    await expect(page.get_by_text("Nobody is ranked yet")).to_be_visible()
+    await expect(page.get_by_text("No entries yet")).to_be_visible()
     for member, score in (("ada", "1200"), ("bob", "1500.5")):
         await page.get_by_label("Member").fill(member)
         await page.get_by_label("Score", exact=True).fill(score)
@@ -175,10 +175,10 @@ async def test_a_member_is_removed_once_that_is_confirmed(
     await expect(remove).to_have_count(0)
     assert (await api.get(f"{board}/entries/ada")).status_code == 404
     # Whoever is not listed can be looked for.
-    await page.get_by_label("Who").fill("bob")
+    await page.get_by_label("Exact name").fill("bob")
     await page.get_by_role("button", name="Find").click()
     await expect(page.get_by_text("bob is at rank 1 of 1 with 5.")).to_be_visible()
-    await page.get_by_label("Who").fill("ada")
+    await page.get_by_label("Exact name").fill("ada")
     await page.get_by_role("button", name="Find").click()
     await expect(page.get_by_text("ada has no entry in all_time.")).to_be_visible()
 
@@ -220,9 +220,9 @@ async def test_an_edit_that_drops_entries_asks_for_the_boards_name(
     for member in ("ada", "bob"):
         await api.post(f"{board}/scores", json={"member": member, "score": 5})
     page = await signed_in(f"/boards/{project}/arcade/edit")
-    await page.get_by_role("button", name="Take out window 2, weekly").click()
+    await page.get_by_role("button", name="Remove window 2, weekly").click()
     preview = page.get_by_role("complementary", name="Preview")
-    gone = preview.get_by_role("list", name="What goes")
+    gone = preview.get_by_role("list", name="What is dropped")
     await expect(gone.get_by_role("listitem")).to_have_text(["weekly: 2 entries"])
     save = page.get_by_role("button", name="Save the changes")
     await save.click()
@@ -279,12 +279,12 @@ async def test_a_key_is_shown_once_and_the_session_ends_with_the_key_that_it_sta
     await page.get_by_role("link", name="Keys").click()
     await page.get_by_label("Label").fill("game server")
     await page.get_by_role("checkbox", name="submit").check()
-    await page.get_by_role("button", name="Make the key").click()
+    await page.get_by_role("button", name="Create the key").click()
     dialog = page.get_by_role("dialog", name="A new key")
     made = await dialog.locator("code").inner_text()
     with_it = await api.get("/v1/projects", headers={"Authorization": f"Bearer {made}"})
     assert with_it.status_code == 200
-    await dialog.get_by_role("button", name="I have kept it").click()
+    await dialog.get_by_role("button", name="I have copied it").click()
     row = page.get_by_role("row").filter(has_text="game server")
     await expect(row).to_contain_text("read, submit")
     assert made not in await page.content()
@@ -302,10 +302,10 @@ async def test_a_key_is_shown_once_and_the_session_ends_with_the_key_that_it_sta
 async def test_a_secret_is_made_and_revoked(signed_in: SignedIn, api: httpx.AsyncClient, project: str):
     page = await signed_in(f"/secrets?project={project}")
     await expect(page.get_by_text(f"{project} has no secrets")).to_be_visible()
-    await page.get_by_role("button", name="Make the secret").click()
+    await page.get_by_role("button", name="Create the secret").click()
     dialog = page.get_by_role("dialog", name="A new secret")
     assert (await dialog.locator("code").inner_text()).startswith("ls_")
-    await dialog.get_by_role("button", name="I have kept it").click()
+    await dialog.get_by_role("button", name="I have copied it").click()
     await page.get_by_role("button", name=re.compile("^Revoke ls_")).click()
     await page.get_by_role("button", name="Revoke the secret").click()
     await expect(page.get_by_role("row").filter(has_text="revoked")).to_have_count(1)
@@ -337,7 +337,7 @@ async def test_a_job_is_run_out_of_turn(signed_in: SignedIn, api: httpx.AsyncCli
     await page.get_by_role("button", name="Run retention now").click()
     row = page.get_by_role("row").filter(has_text="retention")
     runs = row.get_by_role("cell").nth(3)
-    await expect(page.get_by_text("retention runs as soon as a worker looks")).to_be_visible()
+    await expect(page.get_by_text("A worker will run retention within seconds")).to_be_visible()
     await expect(runs).not_to_have_text(re.compile(rf"^{before['succeeded']}\b"))
 
 
@@ -345,7 +345,7 @@ async def test_findings_are_told(signed_in: SignedIn):
     page = await signed_in("/doctor")
     row = page.get_by_role("row").filter(has_text="append-only file")
     await expect(row).to_contain_text("ok")
-    await page.get_by_role("button", name="Look again").click()
+    await page.get_by_role("button", name="Check again").click()
     await expect(row).to_contain_text("on, fsync everysec")
 
 
@@ -358,11 +358,11 @@ async def test_what_fails_is_told_and_asked_again(signed_in: SignedIn, watch: Wa
     await expect(page.get_by_role("alert")).to_contain_text("A store does not answer")
     await page.unroute("**/v1/dead-letters*")
     await page.get_by_role("button", name="Try again").click()
-    await expect(page.get_by_text("Nothing was given up")).to_be_visible()
+    await expect(page.get_by_text("No dead letters")).to_be_visible()
     # Without a network, what was there stays, and that it may be old is said.
     await page.context.set_offline(True)
     await expect(page.get_by_text("Laurels cannot be reached")).to_be_visible()
-    await expect(page.get_by_text("Nothing was given up")).to_be_visible()
+    await expect(page.get_by_text("No dead letters")).to_be_visible()
     await page.context.set_offline(False)
     await expect(page.get_by_text("Laurels cannot be reached")).to_be_hidden()
 
@@ -398,9 +398,9 @@ async def test_a_dead_letter_is_told_and_what_cannot_be_done_with_it_is_told_too
 
 async def test_an_address_that_leads_nowhere_is_told(signed_in: SignedIn, admin_key: str):
     page = await signed_in("/nowhere")
-    await expect(page.get_by_text("There is nothing here")).to_be_visible()
+    await expect(page.get_by_text("Page not found")).to_be_visible()
     closed = await signed_in("/doctor", admin_key)
-    await expect(closed.get_by_text("This takes a key for every project")).to_be_visible()
+    await expect(closed.get_by_text("This view needs a key for every project")).to_be_visible()
 
 
 async def test_the_console_is_walked_through_by_keys_alone(signed_in: SignedIn):

@@ -40,7 +40,7 @@ async def test_operations_are_found_by_words(open_page: Open):
     await page.get_by_label("Find").fill("post scores")
     await expect(operations(page)).to_have_count(2)
     await page.get_by_label("Find").fill("no such thing")
-    await expect(page.get_by_text("No operation is described like that.")).to_be_visible()
+    await expect(page.get_by_text("No operation matches.")).to_be_visible()
 
 
 async def test_an_operation_tells_what_it_takes_and_has_an_address(open_page: Open):

@@ -136,7 +136,7 @@ async def test_what_is_wrong_is_said_in_its_place(open_page: Open, board: Ranked
     await expect(page.get_by_text("This board needs a key")).to_be_visible()
     assert await violations(page) == []
     page = await open_page(embedded(board, "lk_wrong"))
-    await expect(page.get_by_text("The key of this board is not in force.")).to_be_visible()
+    await expect(page.get_by_text("The key for this board is not valid.")).to_be_visible()
     page = await open_page(f"embed/{board.project}/nowhere#key={board.key}")
     await expect(page.get_by_text(re.compile("nowhere"))).to_have_count(2)
 
@@ -144,7 +144,7 @@ async def test_what_is_wrong_is_said_in_its_place(open_page: Open, board: Ranked
 async def test_an_empty_board_waits_for_the_first_score(open_page: Open, site: Served):
     async with new_board(site, {}) as board:
         page = await open_page(embedded(board, board.key))
-        await expect(page.get_by_text("Nobody yet: the first score that arrives leads.")).to_be_visible()
+        await expect(page.get_by_text("No entries yet. The first score takes the lead.")).to_be_visible()
         await board.submit("ada", 1)
         await expect(page.get_by_role("row")).to_have_count(2)
 

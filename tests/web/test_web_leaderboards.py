@@ -99,7 +99,7 @@ async def test_every_period_and_scope_shows_what_the_api_tells(campus: CampusDay
         await page.get_by_role("tab", name=period.title()).click()
         await page.get_by_role("radio", name=scope.title()).check()
         await expect(page.get_by_role("table")).to_have_accessible_name(
-            f"{scope.title()}, {period}: rank, who and score"
+            f"{scope.title()}, {period}: rank, name and score"
         )
         await expect_table(page, await campus.table(scope=scope, period=period))
 
@@ -219,7 +219,7 @@ async def test_another_day_can_be_picked_but_none_that_has_not_begun(campus: Cam
 
 async def test_a_day_of_which_nothing_is_known_is_empty(page_of: PageOf):
     page = await page_of.mine("?day=2020-02-29")
-    await expect(page.get_by_text("Nobody did anything on this day.")).to_be_visible()
+    await expect(page.get_by_text("There was no activity on this day.")).to_be_visible()
 
 
 async def test_a_move_is_seen_without_reload(campus: CampusDays, page_of: PageOf):
@@ -276,10 +276,10 @@ async def test_the_keyboard_is_enough(page_of: PageOf):
     await expect(page.get_by_label("Campus")).to_be_focused()
 
 
-async def test_a_key_shows_the_tables_and_is_nobody(campus: CampusDays, page_of: PageOf):
+async def test_a_key_shows_the_tables_and_belongs_to_no_player(campus: CampusDays, page_of: PageOf):
     page = await page_of.key_s(campus.served.welcome["key"])
     await expect(rows(page)).to_have_count(ROWS)
-    await expect(page.get_by_role("complementary", name="Me")).to_contain_text("which is nobody")
+    await expect(page.get_by_role("complementary", name="Me")).to_contain_text("A key belongs to no player.")
     await expect(page.locator("tr[aria-current]")).to_have_count(0)
 
 
@@ -299,7 +299,7 @@ async def test_a_token_that_is_refused_is_forgotten(campus: CampusDays, open_pag
 
 async def test_a_campus_that_there_is_not_is_said_to_be_none(page_of: PageOf, campus: CampusDays):
     page = await page_of.mine("?campus=00000000-0000-0000-0000-000000000000")
-    await expect(page.get_by_text("There is no such campus")).to_be_visible()
+    await expect(page.get_by_text("No such campus")).to_be_visible()
     await page.get_by_role("button", name="Show another").click()
     await expect(page.get_by_role("heading", level=1)).to_have_text(campus.world.campuses[0].name)
 

@@ -1,4 +1,4 @@
-/** The page inside other sites' frames: small, and without the rest of the app. */
+/** The page for frames in other sites, without the rest of the app. */
 import "./theme/base.css";
 import { show } from "./pages/embed";
 

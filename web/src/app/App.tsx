@@ -1,4 +1,4 @@
-/** The frame around every page, and which page it is. */
+/** The frame around every page, and the choice of the page. */
 import { type ComponentType, lazy, Suspense, useEffect, useRef } from "react";
 import { EmptyState, OfflineBanner, Skeleton, Title, Toasts } from "../ui";
 import { Link, useAddress } from "../router/router";
@@ -6,12 +6,12 @@ import styles from "./app.module.css";
 import { Catch } from "./Catch";
 import { Footer, Masthead } from "./Masthead";
 
-/** What a page is given: the path behind its own name. */
+/** The path after the page's own name. */
 export interface PageProps {
   path: readonly string[];
 }
 
-// A page is loaded when it is first asked for. Its folder has an index.tsx with a default export.
+// A page is loaded when it is first opened. Its folder has an index.tsx with a default export.
 const PAGES: Record<string, ComponentType<PageProps>> = {
   "": lazy(() => import("../pages/home")),
   leaderboards: lazy(() => import("../pages/leaderboards")),
@@ -27,7 +27,7 @@ export function App() {
   const main = useRef<HTMLElement>(null);
   const shown = useRef(name);
 
-  // Another page is read from its beginning.
+  // A new page starts at its top.
   useEffect(() => {
     if (shown.current === name) return;
     shown.current = name;
@@ -53,7 +53,7 @@ export function App() {
   );
 }
 
-// With <base>, a bare fragment would lead to the root.
+// With <base>, a bare fragment would go to the root.
 function skip(event: { preventDefault: () => void }): void {
   event.preventDefault();
   document.getElementById("main")?.focus();
@@ -71,8 +71,8 @@ const NotFound = () => (
   <>
     <Title>Not found</Title>
     <h1 className="unseen">Not found</h1>
-    <EmptyState title="There is nothing here" action={<Link to={["boards"]}>The boards</Link>}>
-      No page has this address.
+    <EmptyState title="Page not found" action={<Link to={["boards"]}>Go to the boards</Link>}>
+      There is no page at this address.
     </EmptyState>
   </>
 );

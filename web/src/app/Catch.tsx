@@ -2,7 +2,7 @@ import { Component, type ReactNode } from "react";
 import { asProblem, type Problem } from "../lib/problem";
 import { ErrorState } from "../ui";
 
-/** A page that breaks does not take the frame with it. */
+/** If a page throws, the frame stays. */
 export class Catch extends Component<{ children: ReactNode }, { problem: Problem | null }> {
   override state = { problem: null as Problem | null };
 

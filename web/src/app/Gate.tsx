@@ -1,10 +1,10 @@
-/** Where a page needs a key, and there is none: asks for one. */
+/** Asks for a key on pages that need one. */
 import { type FormEvent, type ReactNode, useState } from "react";
 import { remember, useAccess } from "../lib/access";
 import { Button, Input, Sheet, Title } from "../ui";
 import styles from "./app.module.css";
 
-/** Shows its children once there is a key; `why` says what was wrong with the last one. */
+/** Shows its children once there is a key; `why` says why the last one was refused. */
 export function WithKey({ children, why }: { children: ReactNode; why?: string | undefined }) {
   return useAccess("key") ? children : <Gate why={why} />;
 }
@@ -17,10 +17,10 @@ export function Gate({ why }: { why?: string | undefined }) {
   };
   return (
     <Sheet as="div" isPadded className={styles["gate"] ?? ""}>
-      <Title>A key, please</Title>
-      <h1>A key, please</h1>
+      <Title>Enter an API key</Title>
+      <h1>Enter an API key</h1>
       <p>
-        This page shows what an API key may read. The address that <code>laurels serve</code> prints brings one along;{" "}
+        This page needs an API key that may read. The address that <code>laurels serve</code> prints contains one;{" "}
         <code>laurels keys create PROJECT --scope read</code> makes one.
       </p>
       <form onSubmit={open}>
@@ -31,7 +31,7 @@ export function Gate({ why }: { why?: string | undefined }) {
           required
           value={typed}
           wrong={why}
-          hint="It stays in this tab, and is forgotten when you close it."
+          hint="Kept in this tab until you close it."
           onChange={(event) => setTyped(event.target.value)}
         />
         <Button type="submit" look="primary">

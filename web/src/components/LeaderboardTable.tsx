@@ -1,4 +1,4 @@
-/** A campus's table: rank, who, and how many points. My own row stands out, and stays in sight. */
+/** A campus's table: rank, name and points. The reader's own row stands out and stays in sight. */
 import { useLayoutEffect, useRef, useState } from "react";
 import { points1, type Row } from "../lib/leaderboards";
 import { Avatar, numberCell, Rank, RankChange, SkeletonRows, Table } from "../ui";
@@ -7,9 +7,9 @@ import { useGliding } from "./useGliding";
 
 interface LeaderboardTableProps {
   caption: string;
-  /** Undefined while they load. */
+  /** Undefined while loading. */
   rows: readonly Row[] | undefined;
-  /** Mine, wherever it stands; null when there is none, or nobody is signed in. */
+  /** The reader's own row, on any page; null without one, or without a token. */
   mine: Row | null;
   isStale?: boolean;
 }
@@ -40,7 +40,7 @@ export function LeaderboardTable({ caption, rows, mine, isStale = false }: Leade
           <th scope="col" className={styles["rank"]}>
             Rank
           </th>
-          <th scope="col">Who</th>
+          <th scope="col">Name</th>
           <th scope="col" className={`${numberCell} ${styles["points"]}`}>
             Score
           </th>

@@ -1,4 +1,4 @@
-/** Days in a row: the current ones, the most there were, and a calendar of the last weeks. */
+/** The current streak, the best one, and a calendar of the last weeks. */
 import { dayInWords, weeksUpTo, type Ymd } from "../lib/days";
 import { isAlive, type Streak } from "../lib/leaderboards";
 import { count, counted } from "../lib/words";
@@ -9,7 +9,7 @@ const WEEKS = 12;
 interface StreakBadgeProps {
   streak: Streak;
   today: Ymd;
-  /** Days of the last weeks on which they were active. */
+  /** Active days of the last weeks. */
   active: ReadonlySet<Ymd>;
 }
 
@@ -33,7 +33,7 @@ export function StreakBadge({ streak, today, active }: StreakBadgeProps) {
           </dd>
         </div>
       </dl>
-      {streak.current > 0 && !lives && <p className={styles["aside"]}>Last active on {dayInWords(streak.last_active_ymd)}; the next day begins a new one.</p>}
+      {streak.current > 0 && !lives && <p className={styles["aside"]}>Last active on {dayInWords(streak.last_active_ymd)}. The next active day starts a new streak.</p>}
       <div
         role="img"
         aria-label={`Active on ${counted(days.filter((day) => day.isActive).length, "day")} of the last ${WEEKS} weeks`}

@@ -2,7 +2,7 @@ import { type RefObject, useLayoutEffect, useRef } from "react";
 
 const DURATION = 450; // milliseconds
 
-/** Rows with a `data-row` that changed their places glide there from where they were; not where motion is unwanted. */
+/** Rows with a `data-row` glide to their new places, unless the reader prefers less motion. */
 export function useGliding(body: RefObject<HTMLElement | null>, order: string): void {
   const before = useRef<{ order: string; places: Map<string, number> }>({ order: "", places: new Map() });
   useLayoutEffect(() => {

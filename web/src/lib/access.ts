@@ -1,6 +1,6 @@
 /**
- * Who asks: an API key, or a player's token. Handed over in the fragment of an address (`#key=…`, `#token=…`), which
- * browsers send to no server; kept in sessionStorage, so of this tab, until it is closed.
+ * The credential: an API key, or a player's token. It comes in the fragment of an address (`#key=…`, `#token=…`), which
+ * browsers send to no server, and stays in sessionStorage: in this tab, until it is closed.
  */
 import { useSyncExternalStore } from "react";
 
@@ -19,7 +19,7 @@ export function remember(kind: Kind, secret: string): void {
 
 export const forget = (kind: Kind): void => remember(kind, "");
 
-/** What the fragment hands over is taken, and its trace in the address removed. */
+/** Takes a credential from the fragment, and removes it from the address. */
 export function takeFromAddress(): void {
   const given = new URLSearchParams(location.hash.slice(1));
   const kinds = (Object.keys(NAMES) as Kind[]).filter((kind) => given.has(kind));

@@ -17,7 +17,7 @@ const listening: Middleware = {
   },
 };
 
-/** Sends the first of these that we have; a secret that is refused is forgotten. */
+/** Sends the first of these that we have; forgets a credential that is refused. */
 const authorized = (kinds: readonly Kind[]): Middleware => ({
   onRequest({ request }) {
     const kind = kinds.find((kind) => access(kind));
@@ -49,9 +49,9 @@ export function clientOf(...middleware: Middleware[]): Client<paths> {
   return client;
 }
 
-/** As the holder of the key. */
+/** With the key. */
 export const api = clientOf(authorized(["key"]));
-/** As the player, where there is a token; else as the holder of the key. */
+/** With the player's token if there is one, else with the key. */
 export const playerApi = clientOf(authorized(["token", "key"]));
 
 interface Answered<T> {
@@ -60,7 +60,7 @@ interface Answered<T> {
   response: Response;
 }
 
-/** The answer's body; an answer that is not good is raised as a `Problem`. */
+/** The answer's body; throws a `Problem` for an error status. */
 export async function ask<T>(answered: Promise<Answered<T>>): Promise<T> {
   const { data, error, response } = await answered;
   if (!response.ok) throw problemOf(response.status, error) satisfies Problem;

@@ -1,6 +1,6 @@
-/** The server's clock, as far as its answers tell it. Time left is counted by it, not by the reader's own. */
+/** The server's clock, from the `Date` of its answers. Countdowns use it, not the reader's clock. */
 
-const TOLERANCE = 2_000; // milliseconds: a Date header is whole seconds, and some way old
+const TOLERANCE = 2_000; // milliseconds: a Date header has whole seconds and took time to arrive
 
 let ahead = 0; // milliseconds that the server's clock is ahead of ours
 

@@ -24,7 +24,7 @@ describe("days", () => {
     expect(weekday(20251026)).toBe(6);
   });
 
-  test("today depends on where one is", () => {
+  test("today depends on the timezone", () => {
     const now = Date.parse("2025-10-24T12:00:00Z");
     expect(todayIn("Pacific/Auckland", now)).toBe(20251025);
     expect(todayIn("America/Los_Angeles", now)).toBe(20251024);

@@ -1,4 +1,4 @@
-/** Days of a calendar, as numbers: 20251024 is 24 October 2025. No zone: what day it is, the campus says. */
+/** Days of a calendar, as numbers: 20251024 is 24 October 2025. Without a zone: the campus decides which day it is. */
 
 export type Ymd = number;
 
@@ -13,13 +13,13 @@ function fromUtc(milliseconds: number): Ymd {
 
 export const addDays = (ymd: Ymd, days: number): Ymd => fromUtc(toUtc(ymd) + days * DAY);
 
-/** How many days later `to` is. */
+/** The number of days from `from` to `to`. */
 export const daysBetween = (from: Ymd, to: Ymd): number => Math.round((toUtc(to) - toUtc(from)) / DAY);
 
-/** "2025-10-24", as addresses and date fields have it. */
+/** "2025-10-24", as in addresses and date fields. */
 export const isoDay = (ymd: Ymd): string => new Date(toUtc(ymd)).toISOString().slice(0, 10);
 
-/** The day of "2025-10-24"; null for what is no day. */
+/** The day of "2025-10-24"; null if it is no day. */
 export function parseDay(text: string): Ymd | null {
   if (!/^\d{4}-\d{2}-\d{2}$/.test(text)) return null;
   const ymd = Number(text.replaceAll("-", ""));

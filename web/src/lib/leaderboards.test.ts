@@ -2,12 +2,12 @@ import { describe, expect, test } from "vitest";
 import { asPeriod, asScope, badgeWords, isAlive, pageOf, tally } from "./leaderboards";
 
 describe("what an address asks for", () => {
-  test("is taken where it exists", () => {
+  test("is used if it exists", () => {
     expect(asScope("social")).toBe("social");
     expect(asPeriod("monthly")).toBe("monthly");
   });
 
-  test("is the default where it does not", () => {
+  test("is the default if it does not", () => {
     expect(asScope("wealth")).toBe("overall");
     expect(asPeriod("")).toBe("daily");
   });

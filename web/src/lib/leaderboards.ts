@@ -1,4 +1,4 @@
-/** The leaderboards of a campus: what can be asked for, and how it is told. */
+/** The leaderboards of a campus: periods, scopes, badges, and how they are shown. */
 import type { components } from "./api";
 import { addDays, daysInWords, type Ymd } from "./days";
 
@@ -15,7 +15,7 @@ export const PERIODS = ["daily", "weekly", "monthly"] as const;
 export type Scope = (typeof SCOPES)[number];
 export type Period = (typeof PERIODS)[number];
 
-/** How many days each period ranks: the day, and those before it. */
+/** How many days each period ranks, the day included. */
 export const DAYS: Record<Period, number> = { daily: 1, weekly: 7, monthly: 30 };
 
 export const asScope = (text: string): Scope => SCOPES.find((scope) => scope === text) ?? "overall";
@@ -26,7 +26,7 @@ export const rankedDays = (period: Period, ymd: Ymd): string => daysInWords(addD
 
 export const ROWS = 50;
 
-/** From which row, counted from 0, the page begins that has this one. */
+/** The first row, from 0, of the page with this row. */
 export const pageOf = (row: number): number => Math.floor(row / ROWS) * ROWS;
 
 export interface BadgeWords {
@@ -41,7 +41,7 @@ const BADGES: Record<string, BadgeWords> = {
   social_butterfly: { title: "Social butterfly", about: "Met fifteen people or more within a week" },
 };
 
-/** What a badge is called; of a kind that this page does not know, its own name. */
+/** The words for a badge; an unknown kind is shown by its name. */
 export const badgeWords = (kind: string): BadgeWords => BADGES[kind] ?? { title: kind.replaceAll("_", " "), about: "" };
 
 export interface BadgeTally {
@@ -50,7 +50,7 @@ export interface BadgeTally {
   readonly last: Ymd;
 }
 
-/** Each kind once, the one earned last first: how often, and when last. */
+/** Each kind once, the latest first, with how often and when last. */
 export function tally(badges: readonly EarnedBadge[]): BadgeTally[] {
   const kinds = [...new Set(badges.map((badge) => badge.kind))];
   return kinds
@@ -65,5 +65,5 @@ const points = new Intl.NumberFormat(undefined, { minimumFractionDigits: 1, maxi
 /** A score of a pillar, as it is shown. */
 export const points1 = (score: number): string => points.format(score);
 
-/** Whether a streak still grows when its owner is active today. */
+/** Whether a streak can still grow today. */
 export const isAlive = (lastActive: Ymd, today: Ymd): boolean => lastActive >= addDays(today, -1);

@@ -29,13 +29,13 @@ const described = (id: string) => {
   return found;
 };
 
-test("operations stand under their tags, those without one last", () =>
+test("operations are listed by tag, those without a tag last", () =>
   expect(byTag(document).map((tag) => [tag.name, tag.operations.map((each) => each.id)])).toEqual([
     ["entries", ["page", "submit"]],
     ["", ["health"]],
   ]));
 
-describe("a type is told in words", () => {
+describe("a type in words", () => {
   test.each([
     [{ type: "integer" }, "integer"],
     [{ type: ["string", "null"] }, "string or null"],
@@ -48,12 +48,12 @@ describe("a type is told in words", () => {
   test("with its bounds", () => expect(boundWords({ type: "integer", minimum: 1, maximum: 1000, default: 100 })).toBe("1 to 1000; by default 100"));
 });
 
-test("an example is made even of a schema that contains itself", () => {
+test("a schema that contains itself has an example", () => {
   const made = exampleOf(document, { schema: { $ref: "#/components/schemas/Entry" } }) as { rank: number; next: { rank: number } };
   expect([made.rank, made.next.rank]).toEqual([1, 1]);
 });
 
-test("a filled form is a path: what is empty is left out, what is odd is escaped", () =>
+test("a filled form is a path: empty values are left out, others escaped", () =>
   expect(requestPath(described("page"), { values: { "path:board": "a/b", "query:limit": "" }, body: "" })).toBe("boards/a%2Fb/entries"));
 
 test("a command can be pasted", () =>

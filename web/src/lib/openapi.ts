@@ -81,7 +81,7 @@ export function byTag(document: Document): { name: string; description: string; 
     .filter((tag) => tag.operations.length);
 }
 
-/** What a reference stands for; what it says beside it wins. */
+/** Resolves a reference; fields beside it win. */
 export function resolved(document: Document, schema: Schema): Schema {
   const name = schema.$ref?.match(/^#\/components\/schemas\/(.+)$/)?.[1];
   if (!name) return schema;
@@ -89,7 +89,7 @@ export function resolved(document: Document, schema: Schema): Schema {
   return { title: name, ...document.components?.schemas?.[name], ...beside };
 }
 
-/** "string", "integer or null", "array of Entry": as short as it can be said. */
+/** "string", "integer or null", "array of Entry": in short. */
 export function typeWords(document: Document, given: Schema): string {
   const name = given.$ref?.split("/").at(-1);
   if (name) return name;
@@ -116,7 +116,7 @@ export function boundWords(schema: Schema): string {
   return said.join("; ");
 }
 
-/** A value that fits, from the document's examples. */
+/** A valid value, from the document's examples. */
 export function exampleOf(document: Document, media: Media | undefined): unknown {
   if (!media) return undefined;
   return media.example ?? (media.schema && exampleOfSchema(document, media.schema, 0));
@@ -144,7 +144,7 @@ export interface Filled {
   readonly body: string;
 }
 
-/** The path and query that a filled form asks for; relative to the root. */
+/** The path and query of a filled form, relative to the root. */
 export function requestPath({ path, operation }: Described, { values }: Filled): string {
   const filled = path.replaceAll(/\{([^}]+)\}/g, (_, name: string) => encodeURIComponent(values[`path:${name}`] ?? ""));
   const pairs = (operation.parameters ?? []).filter((each) => each.in === "query" && values[`query:${each.name}`]);
@@ -152,7 +152,7 @@ export function requestPath({ path, operation }: Described, { values }: Filled):
   return filled.slice(1) + (query ? `?${query}` : "");
 }
 
-/** The same as a command. */
+/** The request as a curl command. */
 export function curl(root: string, described: Described, filled: Filled, mediaType: string | undefined): string {
   const quoted = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`;
   const parts = ["curl -sS"];

@@ -9,18 +9,18 @@ describe("a problem", () => {
     expect([problem.status, problem.title, problem.message]).toEqual([422, "Invalid input", "two fields"]);
   });
 
-  test("knows what is wrong with a field", () => {
+  test("has the error of a field", () => {
     expect(problemOf(422, body).of("windows[0].keep")).toBe("above 0");
     expect(problemOf(422, body).of("order")).toBe("");
   });
 
-  test("is told even by an answer that is none of ours", () => expect(problemOf(502, "<html>").message).toBe("The answer was 502"));
+  test("is made from an answer that is not ours", () => expect(problemOf(502, "<html>").message).toBe("The server answered 502"));
 
-  test("passes when the server is away, not when the question is wrong", () => {
+  test("is temporary when the server is away, not when the request is wrong", () => {
     expect(noAnswer().isPassing).toBe(true);
     expect(problemOf(503, {}).isPassing).toBe(true);
     expect(problemOf(404, {}).isPassing).toBe(false);
   });
 
-  test("is made of whatever is thrown", () => expect(asProblem(new TypeError("no")).message).toBe("no"));
+  test("is made from any error", () => expect(asProblem(new TypeError("no")).message).toBe("no"));
 });

@@ -1,11 +1,11 @@
-/** What went wrong, as the API says it (RFC 9457), or as we must when nothing answered. */
+/** An error of the API (RFC 9457), or ours if there was no answer. */
 
 export interface FieldError {
   readonly field: string;
   readonly detail: string;
 }
 
-/** What a change would take away of one window. */
+/** What a change would drop of one window. */
 export interface Drop {
   readonly window: string;
   readonly entries: number;
@@ -13,11 +13,11 @@ export interface Drop {
 }
 
 export class Problem extends Error {
-  /** HTTP's; 0 when there was no answer. */
+  /** The HTTP status; 0 without an answer. */
   readonly status: number;
   readonly title: string;
   readonly errors: readonly FieldError[];
-  /** Of a change that waits to be allowed: what it would drop. */
+  /** What a change that needs consent would drop. */
   readonly drops: readonly Drop[];
 
   constructor(status: number, title: string, detail: string, errors: readonly FieldError[] = [], drops: readonly Drop[] = []) {
@@ -33,26 +33,26 @@ export class Problem extends Error {
     return this.status === 0;
   }
 
-  /** Whether it may go away by itself. */
+  /** Whether a retry may succeed. */
   get isPassing(): boolean {
     return this.status === 0 || this.status === 429 || this.status >= 500;
   }
 
-  /** What is said of one field of a form, or nothing. */
+  /** The error of one field of a form, or "". */
   of(field: string): string {
     return this.errors.find((error) => error.field === field)?.detail ?? "";
   }
 }
 
-export const noAnswer = (): Problem => new Problem(0, "No answer", "Laurels does not answer. It is asked again until it does.");
+export const noAnswer = (): Problem => new Problem(0, "No answer", "Laurels does not answer. Trying again…");
 
-/** Of an answer that is not good. */
+/** From an answer with an error status. */
 export function problemOf(status: number, body: unknown): Problem {
   const said = (typeof body === "object" && body !== null ? body : {}) as Record<string, unknown>;
   const text = (name: string) => (typeof said[name] === "string" ? said[name] : "");
   const errors = Array.isArray(said["errors"]) ? said["errors"].filter(isFieldError) : [];
   const drops = Array.isArray(said["drops"]) ? said["drops"].filter(isDrop) : [];
-  return new Problem(status, text("title") || `The answer was ${status}`, text("detail"), errors, drops);
+  return new Problem(status, text("title") || `The server answered ${status}`, text("detail"), errors, drops);
 }
 
 function isFieldError(value: unknown): value is FieldError {

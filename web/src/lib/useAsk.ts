@@ -1,21 +1,21 @@
-/** A question that a view asks, and what is known of its answer. */
+/** A request of a view, and its state. */
 import { useCallback, useEffect, useRef, useState } from "react";
 import { asProblem, type Problem } from "./problem";
 
 export interface Asked<T> {
   readonly data: T | undefined;
-  /** Of the last time that it was asked; the data of the time before may still be there. */
+  /** The problem of the last attempt; earlier data may still be there. */
   readonly problem: Problem | undefined;
   readonly isLoading: boolean;
-  /** Whether the data answers an earlier question, while this one is under way. */
+  /** Whether the data belongs to the previous question while this one loads. */
   readonly isStale: boolean;
   readonly again: () => void;
 }
 
 interface Options {
-  /** Milliseconds after which it is asked again, while the page is seen. */
+  /** Milliseconds between requests while the page is visible. */
   every?: number;
-  /** Keeps the answer to the question before until this one's is there. */
+  /** Keeps the previous question's data until this one's arrives. */
   keep?: boolean;
 }
 
@@ -25,9 +25,9 @@ interface Known<T> {
   problem?: Problem;
 }
 
-const LATER = 3_000; // milliseconds until a question that failed for now is asked again
+const LATER = 3_000; // milliseconds until a temporary failure is retried
 
-/** `question` tells questions apart: the same text, the same answer. `null` asks nothing. */
+/** `question` identifies the request: the same text, the same answer. `null` sends none. */
 export function useAsk<T>(
   question: string | null,
   ask: (signal: AbortSignal) => Promise<T>,

@@ -17,7 +17,7 @@ test.each([
   [-5, "00:00:00"],
 ])("%i milliseconds are %s", (milliseconds, text) => expect(timeLeft(milliseconds)).toBe(text));
 
-test("what lies back is told in its largest unit", () => {
+test("times are relative, in their largest unit", () => {
   const now = Date.parse("2025-10-24T12:00:00Z");
   expect(ago("2025-10-24T09:59:00Z", now)).toMatch(/2 hours ago/);
 });

@@ -1,4 +1,4 @@
-/** Numbers and dates in the reader's own manner. */
+/** Numbers and dates in the reader's locale. */
 
 const whole = new Intl.NumberFormat();
 const exact = new Intl.NumberFormat(undefined, { maximumFractionDigits: 6 });

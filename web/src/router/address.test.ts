@@ -11,7 +11,7 @@ describe("addresses", () => {
   test("leave out what is empty", () =>
     expect(addressOf(["boards", "a/b"], { period: "daily", slot: "", rank: undefined, limit: 50 })).toBe("boards/a%2Fb?period=daily&limit=50"));
 
-  test("that are broken are read as they stand", () => {
+  test("that are broken are read unchanged", () => {
     expect(parseAddress(new URL("https://example.test/boards/%E0%A4%A"), "/").path).toEqual(["boards", "%E0%A4%A"]);
   });
 });

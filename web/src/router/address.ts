@@ -8,14 +8,14 @@ export interface Address {
 
 export type Query = Record<string, string | number | boolean | null | undefined>;
 
-/** What `url` means below `root`, a path that ends in a slash. */
+/** The address of `url` below `root`, a path that ends in a slash. */
 export function parseAddress(url: URL, root: string): Address {
   const below = url.pathname.startsWith(root) ? url.pathname.slice(root.length) : url.pathname;
   const path = below.split("/").filter(Boolean).map(decoded);
   return { path, query: url.searchParams };
 }
 
-/** `/boards/demo/arcade?period=daily`, relative to the root; what is empty is left out of the query. */
+/** `/boards/demo/arcade?period=daily`, relative to the root; empty values are left out of the query. */
 export function addressOf(path: readonly string[], query: Query | URLSearchParams = {}): string {
   const given = query instanceof URLSearchParams ? query : queryOf(query);
   const search = given.toString();

@@ -1,4 +1,4 @@
-/** Which page is shown is what the address says; every view has one, and back and forward work. */
+/** The address decides which page is shown. Every view has one, so back and forward work. */
 import { type AnchorHTMLAttributes, type MouseEvent, useMemo, useSyncExternalStore } from "react";
 import { type Address, addressOf, parseAddress, type Query } from "./address";
 
@@ -16,7 +16,7 @@ export const root = new URL(document.baseURI);
 export const urlOf = (path: readonly string[], query?: Query | URLSearchParams): string =>
   new URL(addressOf(path, query) || ".", root).href;
 
-/** Goes there; `replace` leaves no way back to where we were. */
+/** Navigates; `replace` replaces the current entry of the history. */
 export function navigate(path: readonly string[], query?: Query | URLSearchParams, { replace = false } = {}): void {
   const url = urlOf(path, query);
   if (url === location.href) return;
@@ -34,7 +34,7 @@ export function useAddress(): Address {
   return useMemo(() => parseAddress(new URL(href), root.pathname), [href]);
 }
 
-/** The address's query, and how to change some of it: what is empty or equals its default is left out. */
+/** The address's query and a function that changes it: empty and default values are left out. */
 export function useQuery<Names extends string>(
   defaults: Readonly<Record<Names, string>>,
 ): [Record<Names, string>, (changes: Partial<Record<Names, string>>, options?: { replace?: boolean }) => void] {

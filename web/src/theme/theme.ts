@@ -1,4 +1,4 @@
-/** Light or dark: as the system has it, unless the reader chose. */
+/** Light or dark: the system's choice, unless the reader chose. */
 import { useSyncExternalStore } from "react";
 
 export type Theme = "auto" | "light" | "dark";
@@ -19,7 +19,7 @@ export function chooseTheme(theme: Theme): void {
   for (const listener of listeners) listener();
 }
 
-/** Without remembering it: for pages that are told, such as embedded ones. */
+/** Applies a theme without storing it, for embedded pages. */
 export function showTheme(theme: Theme): void {
   if (theme === "auto") delete document.documentElement.dataset["theme"];
   else document.documentElement.dataset["theme"] = theme;

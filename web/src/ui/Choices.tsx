@@ -1,4 +1,4 @@
-/** One of a few, side by side: radio buttons, with all that browsers know about them. */
+/** A choice of a few, side by side: real radio buttons. */
 import { useId } from "react";
 import styles from "./ui.module.css";
 

@@ -1,4 +1,4 @@
-/** The browser's own dialog: focus stays inside, Escape closes it, and goes back to where it was. */
+/** The browser's own dialog: focus stays inside; Escape closes it and returns the focus. */
 import { type ReactNode, useEffect, useId, useRef } from "react";
 import styles from "./ui.module.css";
 

@@ -1,4 +1,4 @@
-/** A label, a control, what it means, and what is wrong with it: tied together for whoever cannot see them. */
+/** A label, a control, a hint and an error, tied together for screen readers. */
 import { type InputHTMLAttributes, type ReactNode, type SelectHTMLAttributes, type TextareaHTMLAttributes, useId } from "react";
 import styles from "./ui.module.css";
 
@@ -6,7 +6,7 @@ interface About {
   label: string;
   hint?: ReactNode;
   wrong?: string | undefined;
-  /** Says the label without showing it. */
+  /** The label is for screen readers only. */
   isBare?: boolean;
 }
 
@@ -77,7 +77,7 @@ interface SelectProps extends About, Omit<SelectHTMLAttributes<HTMLSelectElement
   onChoose: (value: string) => void;
 }
 
-/** A value that is not among the options is added to them, so that an address can ask for anything. */
+/** Adds a value that is not among the options, because an address can name any. */
 export function Select({ label, hint, wrong, isBare, options, value, onChoose, ...rest }: SelectProps) {
   const all = options.some((option) => option.value === value) ? options : [...options, { value, label: value }];
   return (
@@ -102,7 +102,7 @@ interface ComboboxProps extends About {
   placeholder?: string;
 }
 
-/** Text with suggestions: the browser's own, which every keyboard and reader knows. */
+/** Text with the browser's own suggestions, which work with keyboards and screen readers. */
 export function Combobox({ label, hint, wrong, isBare, options, value, onChoose, placeholder }: ComboboxProps) {
   const list = useId();
   return (

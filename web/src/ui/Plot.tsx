@@ -1,4 +1,4 @@
-/** Small plots of our own. Each has its values as a sentence or a table for whoever cannot see it. */
+/** Small plots. Each has its values as a sentence or a table for screen readers. */
 import { short } from "../lib/words";
 import { extent, pathThrough, scale, ticks } from "./plotting";
 import styles from "./ui.module.css";
@@ -8,19 +8,19 @@ const BOTTOM = 20;
 const TOP = 8;
 
 export interface Sample {
-  /** What stands below it. */
+  /** The label below it. */
   label: string;
-  /** Null where nothing is known: the line is broken there. */
+  /** Null for unknown: the line has a gap there. */
   value: number | null;
 }
 
 interface PlotProps {
-  /** What it shows, said in words. */
+  /** What it shows, in words. */
   label: string;
   samples: readonly Sample[];
   width?: number;
   height?: number;
-  /** Ranks: the best, 1, stands on top. */
+  /** For ranks: 1, the best, is on top. */
   isUpsideDown?: boolean;
   /** Starts the axis at zero. */
   fromZero?: boolean;
@@ -30,7 +30,7 @@ interface PlotProps {
 export function LinePlot({ label, samples, width = 480, height = 180, isUpsideDown = false, fromZero = false, format = short }: PlotProps) {
   const values = samples.flatMap((sample) => (sample.value === null ? [] : [sample.value]));
   const [least, most] = extent(values);
-  // Of nothing but zeros, the line runs along the ground.
+  // If all values are zero, the line runs along the bottom.
   const domain: [number, number] = fromZero ? [Math.min(0, least), most || 1] : [least, most];
   const x = scale([0, Math.max(samples.length - 1, 1)], [LEFT, width - 8]);
   const y = scale(domain, isUpsideDown ? [TOP, height - BOTTOM] : [height - BOTTOM, TOP]);
@@ -54,7 +54,7 @@ export function LinePlot({ label, samples, width = 480, height = 180, isUpsideDo
 }
 
 interface BarPlotProps extends PlotProps {
-  /** The index of a bar that stands out. */
+  /** The index of the highlighted bar. */
   chosen?: number | undefined;
 }
 
@@ -104,7 +104,7 @@ function Ends({ samples, width, height }: { samples: readonly Sample[]; width: n
   );
 }
 
-/** A line without axes, to stand in a row or a card. */
+/** A line without axes, for a row or a card. */
 export function Sparkline({ label, values, width = 120, height = 28 }: { label: string; values: readonly number[]; width?: number; height?: number }) {
   const x = scale([0, Math.max(values.length - 1, 1)], [2, width - 2]);
   const y = scale(extent(values), [height - 2, 2]);

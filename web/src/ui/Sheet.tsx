@@ -6,17 +6,17 @@ interface SheetProps extends HTMLAttributes<HTMLElement> {
   isPadded?: boolean;
 }
 
-/** A sheet of paper on the page's ground. */
+/** A raised area of a page. */
 export function Sheet({ as: Tag = "section", isPadded = false, className = "", ...rest }: SheetProps) {
   return <Tag {...(rest as HTMLAttributes<HTMLElement>)} className={`${styles["sheet"]} ${isPadded ? styles["padded"] : ""} ${className}`} />;
 }
 
 interface TableProps extends TableHTMLAttributes<HTMLTableElement> {
-  /** What the table is, for whoever cannot see it. */
+  /** Names the table for screen readers. */
   caption: ReactNode;
 }
 
-/** A table with the semantics of one. Cells of numbers have `className={numberCell}`. */
+/** A table with its semantics. Cells of numbers have `className={numberCell}`. */
 export function Table({ caption, className = "", children, ...rest }: TableProps) {
   return (
     <table {...rest} className={`${styles["table"]} ${className}`}>

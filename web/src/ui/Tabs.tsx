@@ -1,4 +1,4 @@
-/** Tabs by the book: one is in the tab order, arrows move between them, Home and End go to the ends. */
+/** Tabs as ARIA describes them: one is in the tab order, arrows move between them, Home and End go to the ends. */
 import { type KeyboardEvent, type ReactNode, useId, useRef } from "react";
 import styles from "./ui.module.css";
 
@@ -7,7 +7,7 @@ interface TabsProps<Id extends string> {
   tabs: readonly { id: Id; label: string }[];
   chosen: Id;
   onChoose: (id: Id) => void;
-  /** What the chosen tab shows. */
+  /** The content of the chosen tab. */
   children: ReactNode;
 }
 
@@ -49,7 +49,7 @@ export function Tabs<Id extends string>({ label, tabs, chosen, onChoose, childre
   );
 }
 
-/** Where a key leads from a tab; null for keys that mean something else. */
+/** The index that a key moves to; null for other keys. */
 export function nextTab(key: string, at: number, count: number): number | null {
   switch (key) {
     case "ArrowRight":

@@ -1,6 +1,6 @@
 import { useEffect } from "react";
 
-/** What the tab is called while this is shown: "arcade · Laurels". */
+/** Sets the title of the browser's tab: "arcade · Laurels". */
 export function Title({ children }: { children: string }) {
   useEffect(() => {
     document.title = `${children} · Laurels`;

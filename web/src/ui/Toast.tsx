@@ -1,4 +1,4 @@
-/** A word about what just happened: `say("Copied")`. It is read out, and goes away by itself. */
+/** A message about what just happened: `say("Copied")`. Screen readers read it, and it disappears by itself. */
 import { useSyncExternalStore } from "react";
 import styles from "./ui.module.css";
 

@@ -1,4 +1,4 @@
-/** What pages are made of. */
+/** The components of pages. */
 export { Button, buttonClass } from "./Button";
 export { Choices } from "./Choices";
 export { Dialog } from "./Dialog";

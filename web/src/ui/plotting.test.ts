@@ -14,7 +14,7 @@ describe("ticks", () => {
   test("of one value are that value", () => expect(ticks([7, 7])).toEqual([7]));
 });
 
-test("a line is broken where nothing is known", () =>
+test("a line has a gap where values are unknown", () =>
   expect(pathThrough([{ x: 0, y: 1 }, { x: 1, y: 2 }, null, { x: 3, y: 4 }])).toBe("M0 1L1 2M3 4"));
 
-test("nothing has an extent too", () => expect(extent([])).toEqual([0, 0]));
+test("no values have an extent, too", () => expect(extent([])).toEqual([0, 0]));

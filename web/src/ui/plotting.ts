@@ -5,7 +5,7 @@ export interface Point {
   readonly y: number;
 }
 
-/** From a domain to a range; a domain of one value maps to the middle. */
+/** Maps a domain to a range; a domain of one value maps to the middle. */
 export function scale([from, to]: readonly [number, number], [low, high]: readonly [number, number]): (value: number) => number {
   return (value) => (to === from ? (low + high) / 2 : low + ((value - from) / (to - from)) * (high - low));
 }
@@ -24,7 +24,7 @@ export function ticks([from, to]: readonly [number, number], count = 4): number[
   return Array.from({ length: Math.max(last - first + 1, 0) }, (_, index) => Number(((first + index) * step).toPrecision(12)));
 }
 
-/** The `d` of a path through the points; where one is missing the line is broken. */
+/** The `d` of a path through the points, with a gap for each missing one. */
 export function pathThrough(points: readonly (Point | null)[]): string {
   let isDown = false;
   return points

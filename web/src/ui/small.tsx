@@ -1,4 +1,4 @@
-/** Small things that rows and cards are made of. */
+/** Small components of rows and cards. */
 import { type ReactNode, useEffect, useState } from "react";
 import { serverNow } from "../lib/clock";
 import { count, moment, score, timeLeft } from "../lib/words";
@@ -10,7 +10,7 @@ export function Badge({ tone, children }: { tone?: Tone | undefined; children: R
   return <span className={`${styles["badge"]} ${tone ? styles[tone] : ""}`}>{children}</span>;
 }
 
-/** A rank; the first three wear their medals. */
+/** A rank; the first three have medals. */
 export function Rank({ rank }: { rank: number }) {
   return (
     <span className={styles["rank"]} data-place={rank}>
@@ -19,7 +19,7 @@ export function Rank({ rank }: { rank: number }) {
   );
 }
 
-/** Ranks gained (above zero) or lost since the window before; nothing where nothing is known or changed. */
+/** Ranks gained (positive) or lost since the previous window; empty if unknown or unchanged. */
 export function RankChange({ change, since = "the window before" }: { change: number | null | undefined; since?: string }) {
   if (!change) return null;
   const words = `${change > 0 ? "Up" : "Down"} ${count(Math.abs(change))} since ${since}`;
@@ -37,7 +37,7 @@ export const Score = ({ value }: { value: number | string }) => <span className=
 
 export const Moment = ({ at }: { at: string }) => <time dateTime={at}>{moment(at)}</time>;
 
-/** Counts down to a moment by the server's clock; `onEnd` is called once it is reached. */
+/** Counts down to a moment by the server's clock, then calls `onEnd`. */
 export function TimeLeft({ until, onEnd }: { until: string; onEnd?: () => void }) {
   const end = Date.parse(until);
   const [now, setNow] = useState(serverNow);
@@ -49,7 +49,7 @@ export function TimeLeft({ until, onEnd }: { until: string; onEnd?: () => void }
   }, [hasEnded, end]);
   useEffect(() => {
     if (hasEnded) onEnd?.();
-    // Once for each end, whatever function is given.
+    // Once for each end, even if `onEnd` changes.
   }, [hasEnded, end]);
   return (
     <time className={styles["timeLeft"]} role="timer" dateTime={until}>
@@ -58,7 +58,7 @@ export function TimeLeft({ until, onEnd }: { until: string; onEnd?: () => void }
   );
 }
 
-/** Two letters of a name, for who has no picture: `amber_fox` AF, `Ada` AD. */
+/** Two letters of a name, instead of a picture: `amber_fox` AF, `Ada` AD. */
 export function initials(name: string): string {
   const words = name.split(/[^\p{L}\p{N}]+|(?<=\p{Ll})(?=\p{Lu})/u).filter(Boolean);
   const [first = "?", second] = words;
@@ -68,10 +68,10 @@ export function initials(name: string): string {
 
 const AVATAR_TONES: readonly Tone[] = ["leaf", "gold", "silver", "bronze"];
 
-/** Pictures from other origins are not asked for: whoever keeps them would learn who looks at what. */
+/** Pictures from other origins are not loaded: their hosts would learn who looks at what. */
 const isOurs = (url: string): boolean => URL.canParse(url, document.baseURI) && new URL(url, document.baseURI).origin === location.origin;
 
-/** Beside a name that is written out, so without one of its own. */
+/** Decorative: the name is beside it. */
 export function Avatar({ name, url }: { name: string; url?: string | null | undefined }) {
   const [failed, setFailed] = useState<string>();
   if (url && url !== failed && isOurs(url)) {

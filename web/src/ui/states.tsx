@@ -1,4 +1,4 @@
-/** What a view shows while there is nothing else to show: it loads, it is empty, it failed, it is offline. */
+/** The states of a view without data: loading, empty, failed, offline. */
 import type { ReactNode } from "react";
 import type { Problem } from "../lib/problem";
 import { useReachable } from "../lib/reach";
@@ -36,7 +36,7 @@ export function EmptyState({ title, children, action }: StateProps) {
   );
 }
 
-/** What went wrong, and a way on. */
+/** What went wrong, with a button to try again. */
 export function ErrorState({ problem, again }: { problem: Problem; again?: () => void }) {
   return (
     <div className={styles["state"]} role="alert">
@@ -51,7 +51,7 @@ export function OfflineBanner() {
   const isReachable = useReachable();
   return (
     <div role="status">
-      {!isReachable && <p className={styles["offline"]}>Laurels cannot be reached. What you see may be old; it is asked again.</p>}
+      {!isReachable && <p className={styles["offline"]}>Laurels cannot be reached. What you see may be out of date. Trying again…</p>}
     </div>
   );
 }

@@ -1,4 +1,4 @@
-/** One board: a window of it, ranked and live; a member, friends, and how the scores are spread. */
+/** One board: a window of it, ranked and live; a member, friends, and the distribution of scores. */
 import { type FormEvent, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import type { Schemas } from "../../lib/client";
 import { count } from "../../lib/words";
@@ -22,7 +22,7 @@ const TABS = [
   { id: "ranking", label: "Ranking" },
   { id: "friends", label: "Friends" },
 ] as const;
-const LONGEST_FRIENDS = 6_000; // characters that an address may carry of them
+const LONGEST_FRIENDS = 6_000; // most characters of friends in an address
 
 export function BoardPage(name: BoardName) {
   const { data, problem, again } = useBoard(name);
@@ -46,7 +46,7 @@ export function BoardPage(name: BoardName) {
 
 export type ChangeView = (changes: Partial<View>, options?: { replace?: boolean }) => void;
 
-/** The address's view, and how to change it: the same function all the while, so that rows need not be drawn again. */
+/** The address's view, and a function that changes it; the function is stable, so rows are not drawn again. */
 function useView(): [View, ChangeView] {
   const [view, change] = useQuery(DEFAULTS);
   const latest = useRef(change);
@@ -89,7 +89,7 @@ function Board({ project, board, definition }: BoardName & { definition: Schemas
         </section>
         <aside className={styles["aside"]} aria-label="A member, and the scores">
           <MemberPanel name={name} definition={definition} where={where} view={view} ranking={ranking} standing={standing} friends={friends.members} onFriends={friends.change} change={change} />
-          {/* Of the archive there is none. */}
+          {/* Archived windows have none. */}
           {isKept && (
             <Spread name={name} where={where} isLive={ranking.state !== "still"} standing={standing.data?.member === view.member ? standing.data : undefined} />
           )}
@@ -189,7 +189,7 @@ function Entries({ name, ranking, standing, isLooking, view, period, change }: E
   if (!ranking.total) {
     return (
       <Sheet as="div">
-        <EmptyState title="Nobody yet">{hasEnded(head) ? "The window ended without a score." : "The first score that arrives leads."}</EmptyState>
+        <EmptyState title="No entries yet">{hasEnded(head) ? "The window ended without a score." : "The first score takes the lead."}</EmptyState>
       </Sheet>
     );
   }
@@ -216,7 +216,7 @@ function Entries({ name, ranking, standing, isLooking, view, period, change }: E
   );
 }
 
-/** Where the address leads: to a rank; or, beside a member without one, to the member. */
+/** Where the address leads: to a rank, else to the member. */
 function targetOf(view: View, standing: Schemas["Standing"] | undefined, isLooking: boolean): Target | null {
   const rank = Number.parseInt(view.rank, 10);
   if (rank >= 1) return { index: rank - 1, align: "start" };
@@ -265,7 +265,7 @@ const Loading = () => (
 
 // ---------------------------------------------------------------- friends
 
-/** Those that the address names; where it names none, those that this browser remembers. */
+/** Friends from the address, else those that this browser remembers. */
 function useFriends(project: string, view: View, change: ChangeView) {
   const known = useRemembered("friends", project);
   const text = view.friends || known;

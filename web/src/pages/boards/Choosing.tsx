@@ -1,4 +1,4 @@
-/** Which window, of whom. */
+/** The choice of period, window and group. */
 import { useEffect, useId, useMemo, useState } from "react";
 import type { Schemas } from "../../lib/client";
 import { moment, readable } from "../../lib/words";
@@ -7,14 +7,14 @@ import { type BoardName, type Definition, useSnapshots } from "./asking";
 import styles from "./boards.module.css";
 import { cutText, knownValues, labelOf, parseCut, slotChoices, typedCut, valueWords, type View } from "./view";
 
-const PICTURE = "@"; // begins the value of a choice that is an archived picture, not a slot
+const PICTURE = "@"; // prefix of a choice that is a snapshot, not a slot
 
 interface ChoosingProps {
   name: BoardName;
   definition: Definition;
   period: string;
   view: View;
-  /** Those that can be asked for, newest first; undefined until they are known. */
+  /** The readable windows, newest first; undefined until they are known. */
   windows: readonly Schemas["WindowInfo"][] | undefined;
   onChoose: (name: "period" | "slot" | "group" | "snapshot", value: string) => void;
 }
@@ -47,7 +47,7 @@ export function Choosing({ name, definition, period, view, windows, onChoose }: 
   );
 }
 
-/** Whether a table was taken while its window went on. */
+/** Whether a snapshot was taken while its window was running. */
 const isPicture = ({ ends_at, taken_for }: { ends_at: string | null; taken_for: string }): boolean =>
   ends_at === null || Date.parse(taken_for) < Date.parse(ends_at);
 
@@ -58,7 +58,7 @@ interface WithinProps {
   onChoose: (group: string) => void;
 }
 
-/** Everyone, or a group: its dimensions are chosen, and their values typed, or taken from those that are known. */
+/** Everyone, or a group: choose its dimensions; type their values, or choose known ones. */
 function Within({ definition, group, archived, onChoose }: WithinProps) {
   const [dimensions, setDimensions] = useState<readonly string[]>([]);
   const [values, setValues] = useState<ReadonlyMap<string, string>>(new Map());
@@ -131,7 +131,7 @@ function Value({ dimension, value, known, isFirst, onGive }: ValueProps) {
   const give = (typed: string) => typed.trim() && typed !== value && onGive(typed);
   const take = (typed: string) => {
     setTyped(typed);
-    if (known.includes(typed)) give(typed); // chosen from the list, or typed to its end
+    if (known.includes(typed)) give(typed); // chosen from the list, or typed in full
   };
   return (
     <Field label={readable(dimension)}>

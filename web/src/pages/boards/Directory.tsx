@@ -1,4 +1,4 @@
-/** What there is to look at: projects, and their boards. */
+/** The projects and their boards. */
 import { useState } from "react";
 import { counted, list, readable } from "../../lib/words";
 import { Link } from "../../router/router";
@@ -9,9 +9,9 @@ import { labelOf } from "./view";
 
 const MOST_OPEN = 12; // projects whose boards are listed at once
 const MOST_SHOWN = 6; // boards of one project among several
-const MANY = 8; // from so many on, a field to look for one
+const MANY = 8; // from so many projects on, there is a search field
 
-/** Of every project that the key may see, or of one. */
+/** For every project that the key may read, or one. */
 export function Directory({ project }: { project: string }) {
   return project ? <OneProject project={project} /> : <AllProjects />;
 }
@@ -46,10 +46,10 @@ function AllProjects() {
       {!problem && !data && <Loading />}
       {data?.length === 0 && (
         <EmptyState title="No boards yet">
-          <code>laurels demo</code> makes a board to look at.
+          <code>laurels demo</code> makes an example.
         </EmptyState>
       )}
-      {data && data.length > 0 && found.length === 0 && <EmptyState title="No such project">None has “{looked.trim()}” in its name.</EmptyState>}
+      {data && data.length > 0 && found.length === 0 && <EmptyState title="No such project">No project has “{looked.trim()}” in its name.</EmptyState>}
       {found.length > MOST_OPEN ? (
         <ul role="list" className={styles["names"]}>
           {found.map((name) => (
@@ -76,7 +76,7 @@ function Boards({ project, most = Infinity }: { project: string; most?: number }
   const { data, problem, again } = useBoards(project);
   if (problem && !data) return <ErrorState problem={problem} again={again} />;
   if (!data) return <Loading />;
-  if (!data.length) return <EmptyState title="No boards here">A board is there once it is defined: in the console, or by laurels apply.</EmptyState>;
+  if (!data.length) return <EmptyState title="No boards here">Define a board in the console or with <code>laurels apply</code>.</EmptyState>;
   return (
     <>
       <ul role="list" className={styles["boards"]}>

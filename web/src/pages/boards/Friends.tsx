@@ -21,7 +21,7 @@ export function Friends({ name, where, friends, beat, chosen, onChange, onChoose
   return (
     <Sheet as="div">
       {problem && !data && <ErrorState problem={problem} again={again} />}
-      {!friends.length && <EmptyState title="No friends yet">List some members, and see them ranked among themselves.</EmptyState>}
+      {!friends.length && <EmptyState title="No friends yet">List members to rank them among themselves.</EmptyState>}
       {friends.length > 0 && !(problem && !data) && (
         <div className={styles["box"]}>
           <Table caption={`${counted(friends.length, "friend")}: rank among themselves, member, score and rank on the board`}>
@@ -79,7 +79,7 @@ function Editor({ friends, onChange }: { friends: readonly string[]; onChange: (
         label="Friends"
         rows={Math.min(Math.max(friends.length + 1, 3), 10)}
         value={typed}
-        hint={`Exact names, one on each line or with commas between; ${count(MOST_FRIENDS)} at most. Kept in this browser, and in the address.`}
+        hint={`Exact names, one a line or separated by commas; at most ${count(MOST_FRIENDS)}. Kept in this browser and in the address.`}
         onChange={(event) => setTyped(event.target.value)}
       />
       <p className={styles["line"]}>

@@ -1,4 +1,4 @@
-/** A member: found by its exact name; where it stands, who is around it, and where it stood before. */
+/** A member, found by its exact name: standing, neighbours, and past windows. */
 import { type FormEvent, useEffect, useState } from "react";
 import type { Schemas } from "../../lib/client";
 import type { Asked } from "../../lib/useAsk";
@@ -72,7 +72,7 @@ function Found({ name, definition, where, view, ranking, standing, friends, onFr
         <MeButton project={name.project} member={member} />
         {friends.includes(member) ? (
           <Button small look="quiet" onClick={() => onFriends(friends.filter((friend) => friend !== member))}>
-            Not a friend
+            Remove from friends
           </Button>
         ) : (
           <Button small look="quiet" onClick={() => onFriends([...friends, member])}>
@@ -139,7 +139,7 @@ function Around({ name, member, where, beat, change }: { name: BoardName; member
   );
 }
 
-/** What the submission that set the entry said besides. */
+/** The entry's metadata. */
 function Metadata({ metadata }: { metadata: object }) {
   const text = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value));
   return (
@@ -156,7 +156,7 @@ function Metadata({ metadata }: { metadata: object }) {
 
 // ---------------------------------------------------------------- windows that ended
 
-/** Of a window that never ends, there is no history: then that of the first that does. */
+/** A window that never ends has no history: then the first that ends. */
 function periodWithPast(definition: Definition, period: string): string | null {
   const shape = (label: string) => definition.windows.find((window) => labelOf(window) === label)?.period;
   const ends = (label: string) => !["all_time", "rolling"].includes(shape(label) ?? "");

@@ -1,4 +1,4 @@
-/** A window's entries as a table of any length: rows in view are drawn, and their pages asked for as they come into view. */
+/** A window's entries as a table of any length: draws the rows in view, and loads their pages. */
 import { type CSSProperties, type KeyboardEvent, type ReactNode, useEffect, useLayoutEffect, useReducer, useRef, useState } from "react";
 import { count as counted, score as scored } from "../../lib/words";
 import { Table } from "../../ui";
@@ -9,9 +9,9 @@ import { LoadingRow, Row, Space } from "./rows";
 import { drawn, firstToSee, rowAfter, type Stretch, stretchAround } from "./stretch";
 
 const ROW = 2.75; // rem
-const SETTLED = 250; // milliseconds without scrolling, after which the address says where we are
+const SETTLED = 250; // milliseconds without scrolling before the address is updated
 
-/** Where to go: that index on top, or in the middle. */
+/** An index to scroll to: on top, or in the middle. */
 export interface Target {
   readonly index: number;
   readonly align: "start" | "center";
@@ -21,13 +21,13 @@ interface RankingTableProps {
   ranking: Ranking;
   caption: string;
   target: Target | null;
-  /** Members that stand out. */
+  /** Highlighted members. */
   chosen: string;
   me: string;
   onChoose: (member: string) => void;
-  /** The index that is on top now. */
+  /** The index on top. */
   onTop: (index: number) => void;
-  /** Beside the words that say which rows are in view; may lead to an index, whatever the address says. */
+  /** Controls beside the words that say which rows are in view; they can scroll to an index. */
   children: (go: (index: number) => void) => ReactNode;
 }
 
@@ -39,7 +39,7 @@ export function RankingTable({ ranking, caption, target, chosen, me, onChoose, o
   const [held, setHeld] = useState<Stretch>(() => stretchAround(first, count));
   const stretch = stretchAround(Math.min(first, Math.max(count - 1, 0)), count, held);
   const scrollTo = useRef<number | null>(first || null); // an index, and a fraction of a row
-  const written = useRef<number | null>(null); // what the address says because we told it
+  const written = useRef<number | null>(null); // the rank that we wrote into the address
   const focusOn = useRef<number | null>(null);
   const shownOff = useRef<number | null>(null);
   const settling = useRef<ReturnType<typeof setTimeout>>(undefined);
@@ -53,15 +53,15 @@ export function RankingTable({ ranking, caption, target, chosen, me, onChoose, o
 
   useEffect(() => ranking.look(Math.floor(first), Math.floor(first) + inView), [ranking, first, inView]);
 
-  const whole = Math.max(1, inView - 1); // rows that are seen to their ends
+  const whole = Math.max(1, inView - 1); // rows that are fully visible
   const go = (index: number) => {
-    clearTimeout(settling.current); // where we were is not to be told once we are on the way
+    clearTimeout(settling.current); // do not write the old position while scrolling to a new one
     scrollTo.current = Math.max(0, Math.min(index, count - whole));
     setFirst(scrollTo.current);
-    draw(); // even where the rows drawn last are the same, since the scroller may have moved meanwhile
+    draw(); // even if the rows are the same, because the scroller may have moved
   };
 
-  // To where the address says, unless it says so because of us.
+  // Follows the address, unless we wrote it.
   useEffect(() => {
     if (!target || !count) return;
     if (target.align === "start" && target.index === written.current) return;
@@ -70,7 +70,7 @@ export function RankingTable({ ranking, caption, target, chosen, me, onChoose, o
     go(target.align === "center" ? target.index - Math.floor(whole / 2) : target.index);
   }, [ranking, target?.index, target?.align, count > 0]);
 
-  // What the scroller's position means, from the moment that the rows are drawn so.
+  // Maps the scroller's position to rows, once they are drawn.
   const drawnAs = useRef({ stretch, row, count });
   useLayoutEffect(() => {
     drawnAs.current = { stretch, row, count };
@@ -107,7 +107,7 @@ export function RankingTable({ ranking, caption, target, chosen, me, onChoose, o
 
   useMoves(scroller, ranking, row);
 
-  // The row that a key led to is focused once it is there; until then the table is.
+  // Focuses the row that a key moved to once it is drawn; until then, the table.
   useLayoutEffect(() => {
     const box = scroller.current;
     if (!box || focusOn.current === null) return;
@@ -150,7 +150,7 @@ export function RankingTable({ ranking, caption, target, chosen, me, onChoose, o
     const index = rows.start + offset;
     const entry = ranking.at(index);
     if (!entry) return <LoadingRow key={`#${index}`} index={index} />;
-    const key = seen.has(entry.member) ? `#${index}` : `m${entry.member}`; // pages of two moments may both have it
+    const key = seen.has(entry.member) ? `#${index}` : `m${entry.member}`; // two pages of different moments may have the same member
     seen.add(entry.member);
     return (
       <Row
@@ -203,7 +203,7 @@ export function RankingTable({ ranking, caption, target, chosen, me, onChoose, o
   );
 }
 
-/** Of the best and of what is in view: the score with the longest bar, and how many letters one has. */
+/** Of the best and the visible entries: the score with the longest bar, and the longest text. */
 function largestOf(ranking: Ranking, rows: Stretch): { best: number; letters: number } {
   const entries = [0, ...Array.from({ length: rows.end - rows.start }, (_, offset) => rows.start + offset)].flatMap((index) => ranking.at(index) ?? []);
   return {
@@ -212,7 +212,7 @@ function largestOf(ranking: Ranking, rows: Stretch): { best: number; letters: nu
   };
 }
 
-/** How high a row is, and how many are in view, at the least in part. */
+/** The height of a row, and how many are at least partly in view. */
 function useMeasures(scroller: { readonly current: HTMLElement | null }): { row: number; inView: number } {
   const [measures, setMeasures] = useState({ row: ROW * 16, inView: 12 });
   useLayoutEffect(() => {

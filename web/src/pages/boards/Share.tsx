@@ -1,4 +1,4 @@
-/** This view as a link, and as a widget for other pages. */
+/** This view as a link, and as a tag for other pages. */
 import { useState } from "react";
 import { urlOf } from "../../router/router";
 import type { Theme } from "../../theme/theme";
@@ -32,18 +32,18 @@ export function Share({ isOpen, onClose, name, where }: ShareProps) {
   return (
     <Dialog title="Share this view" isOpen={isOpen} onClose={onClose} actions={<Button onClick={onClose}>Close</Button>}>
       <div className={styles["share"]}>
-        <TextArea label="The address of this view" readOnly rows={2} value={location.href} hint="It carries no key: whoever opens it needs one." />
+        <TextArea label="The address of this view" readOnly rows={2} value={location.href} hint="It contains no key: your readers need their own." />
         <Copy what="address" text={location.href} />
         <Choices label="Rows" choices={ROWS} chosen={rows} onChoose={setRows} />
         <Choices label="Colours" choices={THEMES} chosen={theme} onChoose={setTheme} />
         <TextArea
-          label="To show the board on another page"
+          label="To embed this board in another page"
           readOnly
           rows={6}
           value={tag}
           hint={
             <>
-              Whoever sees the page can read the key: make one that may only read, with <code>laurels keys create {name.project} --scope read</code>.
+              Everyone who sees that page can read the key. Create one that may only read: <code>laurels keys create {name.project} --scope read</code>.
             </>
           }
         />
@@ -58,7 +58,7 @@ function Copy({ what, text }: { what: string; text: string }) {
     navigator.clipboard
       .writeText(text)
       .then(() => say(`Copied the ${what}.`))
-      .catch(() => say("The browser did not allow it: select the text, and copy it.", { isBad: true }));
+      .catch(() => say("The browser does not allow copying. Select the text and copy it yourself.", { isBad: true }));
   return (
     <p className={styles["line"]}>
       <Button small onClick={copy}>
@@ -70,7 +70,7 @@ function Copy({ what, text }: { what: string; text: string }) {
 
 const quoted = (text: string): string => `"${text.replaceAll("&", "&amp;").replaceAll('"', "&quot;")}"`;
 
-/** What others paste. */
+/** The tag to paste. */
 export function embedTag({ project, board }: BoardName, { period, group }: Where, rows: string, theme: Theme): string {
   const given = { board: `${project}/${board}`, key: "lk_…", period, group, limit: rows, theme: theme === "auto" ? "" : theme };
   const attributes = Object.entries(given).flatMap(([attribute, value]) => (value ? [`  data-${attribute}=${quoted(value)}`] : []));

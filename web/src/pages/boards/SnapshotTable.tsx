@@ -1,4 +1,4 @@
-/** An archived picture of a window that went on: as it was at that moment. */
+/** A snapshot of a running window: as it was at that moment. */
 import { useState } from "react";
 import type { Schemas } from "../../lib/client";
 import { count } from "../../lib/words";

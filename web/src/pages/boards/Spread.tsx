@@ -1,4 +1,4 @@
-/** How the scores of a window are spread. */
+/** The distribution of a window's scores. */
 import type { Schemas } from "../../lib/client";
 import { count, score, short } from "../../lib/words";
 import { BarPlot, numberCell, Sheet, Skeleton, Table } from "../../ui";
@@ -15,7 +15,7 @@ interface SpreadProps {
 
 export function Spread({ name, where, isLive, standing }: SpreadProps) {
   const { data, problem } = useSpread(name, where, isLive);
-  if ((problem && !data) || data?.total === 0) return null; // an archived window has none
+  if ((problem && !data) || data?.total === 0) return null; // archived windows have no distribution
   const buckets = data?.buckets ?? [];
   const at = standing ? bucketOf(buckets, Number(standing.score)) : -1;
   const range = (bucket: Schemas["Bucket"]) => `${rounded(bucket.low)} to ${rounded(bucket.high)}`;
@@ -60,12 +60,12 @@ export function Spread({ name, where, isLive, standing }: SpreadProps) {
   );
 }
 
-/** Buckets part the scores evenly, so their edges may have many digits that nobody needs. */
+/** Buckets divide the scores evenly, so their edges may have many needless digits. */
 const rounded = (value: number | string): string => (typeof value === "number" && Math.abs(value) >= 100 ? count(Math.round(value)) : score(value));
 
-/** What stands below a bar: where it begins, and of the last, where it ends. */
+/** The label below a bar: its beginning, and for the last its end. */
 const edge = (bucket: Schemas["Bucket"], isLast: boolean): string => short(Number(isLast ? bucket.high : bucket.low));
 
-/** The last bucket holds its high score, too. */
+/** The last bucket includes its high score. */
 const bucketOf = (buckets: readonly Schemas["Bucket"][], value: number): number =>
   buckets.findIndex((bucket, index) => value >= Number(bucket.low) && (value < Number(bucket.high) || index === buckets.length - 1));

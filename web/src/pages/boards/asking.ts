@@ -1,4 +1,4 @@
-/** The questions of these pages. */
+/** The requests of these pages. */
 import { useEffect, useMemo, useSyncExternalStore } from "react";
 import { access, forget, useAccess } from "../../lib/access";
 import { api, ask, type Schemas } from "../../lib/client";
@@ -29,7 +29,7 @@ export const useBoards = (project: string | null): Asked<Schemas["Board"][]> =>
 export const useBoard = (path: BoardName): Asked<Schemas["Board"]> =>
   useAsk(said("board", path.project, path.board), (signal) => ask(api.GET("/v1/projects/{project}/boards/{board}", { params: { path: { ...path } }, signal })));
 
-/** `turn` asks again: the slot that goes on. */
+/** `turn` is the current slot; a new one loads again. */
 export const useWindows = (path: BoardName, { period, group }: Where, turn: string): Asked<Schemas["WindowInfo"][]> =>
   useAsk(
     said("windows", path.project, path.board, period, group, turn),
@@ -40,7 +40,7 @@ export const useWindows = (path: BoardName, { period, group }: Where, turn: stri
     { keep: true },
   );
 
-/** Archived tables: of one group, the whole board's being "", or of all. */
+/** Snapshots: of one group ("" is the whole board), or of all. */
 export const useSnapshots = (path: BoardName, period: string, group: string | undefined, isAsked: boolean): Asked<Schemas["SnapshotInfo"][]> =>
   useAsk(isAsked ? said("snapshots", path.project, path.board, period, group ?? "*") : null, async (signal) => {
     const query = { period, ...(group !== undefined && { group }), limit: 400 };

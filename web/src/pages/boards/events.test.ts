@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { EventReader } from "./events";
 
 describe("events", () => {
-  test("are read however the text is cut", () => {
+  test("are read from pieces of any size", () => {
     const text = 'retry: 1000\n\nid: a-1\nevent: snapshot\ndata: {"total":1}\n\n: still here\n\nid: a-2\nevent: change\ndata: {}\n\n';
     for (let size = 1; size <= text.length; size++) {
       const reader = new EventReader();
@@ -15,7 +15,7 @@ describe("events", () => {
     }
   });
 
-  test("have the id of the event before where they have none", () => {
+  test("without an id have that of the previous event", () => {
     expect(new EventReader().read("id: 7\ndata: x\n\nevent: end\ndata: y\n\n").map((event) => event.id)).toEqual(["7", "7"]);
   });
 
@@ -23,7 +23,7 @@ describe("events", () => {
     expect(new EventReader().read("data: one\r\ndata:two\r\n\r\n")).toEqual([{ id: "", name: "message", data: "one\ntwo" }]);
   });
 
-  test("that are not whole are not given", () => {
+  test("that are incomplete are not returned", () => {
     expect(new EventReader().read("id: 1\ndata: half")).toEqual([]);
   });
 });

@@ -1,13 +1,13 @@
-/** Server-sent events, read from any stream of text: browsers' own reader of them sends no key. Pure. */
+/** Server-sent events, read from any stream of text: the browser's EventSource sends no key. Pure. */
 
 export interface ServerEvent {
-  /** What to come back with, so that nothing is missed; that of the event before, where this one has none. */
+  /** The `Last-Event-ID` to reconnect with; the previous event's if this one has none. */
   readonly id: string;
   readonly name: string;
   readonly data: string;
 }
 
-/** Takes text as it arrives, however it is cut, and gives the events that are whole. */
+/** Takes text as it arrives, in any pieces, and returns complete events. */
 export class EventReader {
   #rest = "";
   #id = "";

@@ -1,4 +1,4 @@
-/** `/boards`: what there is; `/boards/PROJECT`: its boards; `/boards/PROJECT/BOARD?…`: a view of one. */
+/** `/boards`: all projects; `/boards/PROJECT`: its boards; `/boards/PROJECT/BOARD?…`: a view of one. */
 import type { PageProps } from "../../app/App";
 import { WithKey } from "../../app/Gate";
 import { BoardPage } from "./BoardPage";

@@ -1,17 +1,17 @@
-/** Follows a board's live stream with a key, and comes back to where it was when the stream breaks off. */
+/** Follows a board's live stream with a key, and resumes after an interruption. */
 import { hearDate } from "../../lib/clock";
 import { noAnswer, type Problem, problemOf } from "../../lib/problem";
 import { EventReader, type ServerEvent } from "./events";
 
-const SOON = 1_000; // milliseconds: what the server asks for
+const SOON = 1_000; // milliseconds: as the server requests
 const LONGEST = 20_000;
-const SILENCE = 40_000; // the server says every 15 seconds that it is there
+const SILENCE = 40_000; // the server sends something every 15 seconds
 
 interface Listener {
   onEvent: (event: ServerEvent) => void;
-  /** Whether the stream is open now; if it is not, it is tried again. */
+  /** Whether the stream is open; a closed one is retried. */
   onState: (isOpen: boolean) => void;
-  /** Coming back is of no use. */
+  /** Do not reconnect. */
   onEnd: (problem: Problem) => void;
 }
 
@@ -20,7 +20,7 @@ interface Outcome {
   isFinal: boolean;
 }
 
-/** Until `signal` is aborted, or the server ends it; not while the page is hidden. */
+/** Runs until `signal` is aborted or the server ends the stream; pauses while the page is hidden. */
 export function follow(url: string, key: string, listener: Listener, signal: AbortSignal): void {
   let lastId = "";
   let failures = 0;

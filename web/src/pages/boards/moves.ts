@@ -1,12 +1,12 @@
-/** Moves that are seen: rows glide from where they were, unless the reader prefers less motion. */
+/** Animation: rows glide to their places, unless the reader prefers less motion. */
 import { useLayoutEffect, useRef } from "react";
 import type { Ranking } from "./ranking";
 
-const FARTHEST = 14; // rows that a move is seen to come from
+const FARTHEST = 14; // the longest distance of a move, in rows
 
 export const mayMove = (): boolean => !window.matchMedia("(prefers-reduced-motion: reduce)").matches;
 
-/** A row that changed its place glides there from where it was; one that is new fades in. */
+/** A row glides to its new place; a new row fades in. */
 export function useMoves(scroller: { readonly current: HTMLElement | null }, ranking: Ranking, row: number): void {
   const before = useRef<{ ranking: Ranking; moves: number; places: Map<string, number> } | null>(null);
   useLayoutEffect(() => {
@@ -35,7 +35,7 @@ function glide(element: HTMLElement, from: number | undefined, to: number, row: 
   element.animate([{ transform: `translateY(${by}px)`, zIndex: from > to ? 1 : 0 }, {}], timing);
 }
 
-/** A row that was asked for stands out for a moment. */
+/** Highlights the requested row for a moment. */
 export function showOff(row: Element): void {
   if (!mayMove()) return;
   for (const cell of row.children) cell.animate([{ backgroundColor: "var(--leaf-wash)" }, {}], { duration: 1800, easing: "ease-out" });

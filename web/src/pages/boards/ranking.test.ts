@@ -70,7 +70,7 @@ afterEach(() => {
 });
 
 describe("pages", () => {
-  test("are asked for as they come into view, and those beside them", async () => {
+  test("are loaded when they come into view, with their neighbours", async () => {
     const window = new Window(1000);
     const ranking = await started(window);
     expect(window.asked).toEqual([1, 101]);
@@ -81,7 +81,7 @@ describe("pages", () => {
     expect(members(ranking, 540)).toEqual(["m541"]);
   });
 
-  test("that went out of view before they came are not waited for", async () => {
+  test("that left the view before they loaded are aborted", async () => {
     const window = new Window(1_000_000);
     const ranking = await started(window);
     for (let first = 1000; first <= 500_000; first += 1000) ranking.look(first, first + 10);
@@ -105,7 +105,7 @@ describe("pages", () => {
     expect(window.stream).toBeUndefined();
   });
 
-  test("that failed for now are asked for again", async () => {
+  test("that failed temporarily are loaded again", async () => {
     const window = new Window(10);
     window.problem = new Problem(503, "Unavailable", "");
     const ranking = await started(window);
@@ -124,7 +124,7 @@ describe("the stream", () => {
     return ranking;
   };
 
-  test("tells the best, with what each gained", async () => {
+  test("updates the best, with their gains", async () => {
     const window = new Window(3);
     const ranking = await opened(window);
     const moved = { rank: 1, member: "m3", score: 9, previous_rank: 3 };
@@ -136,7 +136,7 @@ describe("the stream", () => {
     expect(ranking.moves).toBe(moves + 1);
   });
 
-  test("has the rest asked for again, but not at every change", async () => {
+  test("loads the rest again, but not at every change", async () => {
     const window = new Window(1000);
     const ranking = await opened(window);
     ranking.look(300, 310);
@@ -147,13 +147,13 @@ describe("the stream", () => {
       await vi.advanceTimersByTimeAsync(100);
     }
     await vi.advanceTimersByTimeAsync(2000);
-    expect(ranking.total).toBe(1000); // as the page that was asked for last says
+    expect(ranking.total).toBe(1000); // as the last page says
     expect(ranking.beat - beat).toBeLessThanOrEqual(3);
     expect(ranking.beat - beat).toBeGreaterThanOrEqual(2);
     expect(window.asked.slice(before).every((rank) => [201, 301, 401].includes(rank))).toBe(true);
   });
 
-  test("that breaks off is made up for, and goes on behind what it told", async () => {
+  test("that is interrupted resumes, and the entries are polled meanwhile", async () => {
     const window = new Window(3);
     const ranking = await opened(window);
     window.stream?.onState(false);
@@ -177,7 +177,7 @@ describe("the stream", () => {
     expect([ranking.head?.slot, ranking.count, ...members(ranking, 0, 150)]).toEqual(["2025-10-25", 0, undefined, undefined]);
   });
 
-  test("that ends for good says why, and what is known stays", async () => {
+  test("that ends for good says why, and the entries stay", async () => {
     const window = new Window(3);
     const ranking = await opened(window);
     window.stream?.onEnd(new Problem(404, "Not found", "the board is gone"));

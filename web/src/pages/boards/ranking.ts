@@ -1,22 +1,22 @@
 /**
- * A window's entries, whichever are looked at: pages are asked for as they come into view, and forgotten when they are
- * long gone. The best are kept by the live stream; when that tells of a change, what else is in view is asked for again.
+ * A window's entries. Pages are loaded when they come into view, and forgotten long
+ * after they left it. The live stream updates the best; when it reports a change, the rest of the view is loaded again.
  */
 import { asProblem, type Problem } from "../../lib/problem";
 import type { ServerEvent } from "./events";
 import { Before, type Change, changed, type Entry, type Page, type TieOrder } from "./top";
 
-export const PAGE = 100; // entries of a page, and of the live stream
+export const PAGE = 100; // entries in a page, and in the live stream
 const MOST_PAGES = 60; // that are kept
-const SCROLLING = 60; // milliseconds between two looks at what is in view
-const BEAT = 1_500; // at the least, between two times that everything in view is asked for again
+const SCROLLING = 60; // milliseconds between two checks of what is in view
+const BEAT = 1_500; // milliseconds, at least, between two reloads of everything in view
 const SOON = 150;
-const POLL = 3_000; // where there is no stream
-const LATER = 3_000; // after a question that failed for now
+const POLL = 3_000; // milliseconds, without a stream
+const LATER = 3_000; // milliseconds after a temporary failure
 
 export type State = "loading" | "live" | "polling" | "still";
 
-/** Where a ranking has its entries from. */
+/** The source of a ranking's entries. */
 export interface Source {
   /** The page that begins at this place, from 1. */
   page: (rank: number, signal: AbortSignal) => Promise<Page>;
@@ -28,7 +28,7 @@ export interface Source {
   ties: TieOrder;
 }
 
-/** Whether a window is over: then it is neither followed nor asked for again. */
+/** Whether a window is over: then it is neither followed nor loaded again. */
 export const hasEnded = (page: Pick<Page, "ends_at" | "next_reset_at">): boolean => page.ends_at !== null && page.ends_at !== page.next_reset_at;
 
 export class Ranking {
@@ -37,20 +37,20 @@ export class Ranking {
   total = 0;
   problem: Problem | null = null;
   state: State = "loading";
-  /** Grows when entries may have moved within what is held; not when more of them come in. */
+  /** Grows when loaded entries may have moved; not when more are loaded. */
   moves = 0;
-  /** Grows now and then while the window changes: for whatever else is asked about it. */
+  /** Grows now and then while the window changes, for other requests about it. */
   beat = 0;
 
   #source: Source;
   #pages = new Map<number, readonly Entry[]>();
   #stale = new Set<number>();
   #asking = new Map<number, AbortController>();
-  #top: readonly Entry[] | null = null; // as the stream tells it; kept when that breaks off, since it goes on behind it
+  #top: readonly Entry[] | null = null; // from the stream; kept while it is interrupted
   #isOpen = false;
   #beatAt = 0;
   #before = new Before();
-  #end = Infinity; // entries that can be had: an archived window may keep fewer than it had
+  #end = Infinity; // entries available: a snapshot may keep fewer than the window had
   #view = { first: 0, last: PAGE - 1 };
   #version = 0;
   #listeners = new Set<() => void>();
@@ -61,7 +61,7 @@ export class Ranking {
     this.#source = source;
   }
 
-  // ---------------------------------------------------------------- for whoever draws it
+  // ---------------------------------------------------------------- for the view
 
   readonly subscribe = (listener: () => void): (() => void) => {
     this.#listeners.add(listener);
@@ -70,18 +70,18 @@ export class Ranking {
 
   readonly version = (): number => this.#version;
 
-  /** How many entries can be looked at. */
+  /** The number of available entries. */
   get count(): number {
     return Math.min(this.total, this.#end);
   }
 
-  /** The entry at this index, from 0; undefined while it is not known. */
+  /** The entry at this index, from 0; undefined until it is loaded. */
   at(index: number): Entry | undefined {
     const entry = this.#held(index);
     return entry && { ...entry, change: this.#before.gained(entry) };
   }
 
-  /** Says what is in view, so that it is asked for. */
+  /** Reports what is in view, so that it is loaded. */
   look(first: number, last: number): void {
     this.#view = { first, last };
     if (!this.#timers.has("look")) this.#later("look", this.head ? SCROLLING : 0, () => this.#fill());
@@ -100,7 +100,7 @@ export class Ranking {
     };
   }
 
-  /** Asks for everything in view again. */
+  /** Loads everything in view again. */
   readonly again = (): void => {
     this.problem = null;
     for (const page of this.#pages.keys()) this.#stale.add(page);
@@ -165,7 +165,7 @@ export class Ranking {
     const reached = page * PAGE + answer.entries.length;
     if (answer.next === null && reached < answer.total && hasEnded(answer)) this.#end = reached;
     if (this.#pages.has(page)) this.moves++;
-    this.#pages.delete(page); // so that it becomes the youngest
+    this.#pages.delete(page); // so that it becomes the newest
     this.#pages.set(page, answer.entries);
     for (const oldest of this.#pages.keys()) {
       if (this.#pages.size <= MOST_PAGES) break;
@@ -175,7 +175,7 @@ export class Ranking {
     this.#fill();
   }
 
-  /** Another window: what is known, and what is on its way, is of the one before. */
+  /** Another window: forgets entries and requests of the previous one. */
   #turn(): void {
     for (const asking of this.#asking.values()) asking.abort();
     this.#asking.clear();
@@ -186,7 +186,7 @@ export class Ranking {
     this.#top = null;
   }
 
-  // ---------------------------------------------------------------- what changes
+  // ---------------------------------------------------------------- changes
 
   #begin(page: Page): void {
     if (hasEnded(page)) {
@@ -239,7 +239,7 @@ export class Ranking {
     this.#tell();
   }
 
-  /** Everything but the best, which the stream tells, is asked for again; not at every change. */
+  /** Loads everything except the best again, which come from the stream; not at every change. */
   #soon(): void {
     if (this.#timers.has("beat")) return;
     this.#later("beat", Math.max(SOON, this.#beatAt + BEAT - Date.now()), () => {

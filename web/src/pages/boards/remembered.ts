@@ -1,4 +1,4 @@
-/** What this browser remembers of a project: who I am, and who my friends are. */
+/** What this browser remembers for a project: the reader's own member, and friends. */
 import { useSyncExternalStore } from "react";
 
 type Kind = "me" | "friends";

@@ -1,4 +1,4 @@
-/** What a ranking's table is made of. */
+/** The parts of a ranking's table. */
 import { type CSSProperties, memo, useEffect, useRef } from "react";
 import { Rank, RankChange, Score, Skeleton } from "../../ui";
 import styles from "./boards.module.css";

@@ -9,7 +9,7 @@ describe("a stretch", () => {
     expect(stretchAround(0, MOST_ROWS)).toEqual({ start: 0, end: MOST_ROWS });
   });
 
-  test("lies around the row, and never beyond the ends", () => {
+  test("surrounds the row, and never exceeds the table", () => {
     expect(stretchAround(500_000, MILLION)).toEqual({ start: 450_000, end: 550_000 });
     expect(stretchAround(0, MILLION)).toEqual({ start: 0, end: 100_000 });
     expect(stretchAround(MILLION - 1, MILLION)).toEqual({ start: 900_000, end: MILLION });
@@ -23,7 +23,7 @@ describe("a stretch", () => {
     expect(stretchAround(5, MILLION, held)).toEqual({ start: 0, end: 100_000 });
   });
 
-  test("at an end of the table stays there to its end", () => {
+  test("at an end of the table stays there", () => {
     const top = { start: 0, end: 100_000 };
     expect(stretchAround(3, MILLION, top)).toBe(top);
     const bottom = { start: 900_000, end: MILLION };
@@ -41,7 +41,7 @@ test("rows are drawn a little beyond the view, within the stretch", () => {
   expect(drawn(995, 20, { start: 0, end: 1000 })).toEqual({ start: 983, end: 1000 });
 });
 
-test("a row is brought into view by the shortest way", () => {
+test("a row comes into view by the shortest scroll", () => {
   expect(firstToSee(5, 10, 20)).toBe(5);
   expect(firstToSee(15, 10, 20)).toBe(10);
   expect(firstToSee(30, 10, 20)).toBe(11);

@@ -1,14 +1,14 @@
 /**
  * Which rows of a long table are drawn, and where. Pure.
  *
- * All rows are equally high. No browser draws an element as high as a million rows, so the scroller holds a stretch of
- * them; the stretch moves along before its end is reached, and the scroller with it, so that nobody sees it.
+ * All rows have the same height. No browser draws an element as high as a million rows, so the scroller holds a stretch of
+ * them. The stretch and the scroller move along unnoticed before the reader reaches its end.
  */
 
-export const MOST_ROWS = 150_000; // as many are one stretch: 7 million pixels at most, where Firefox ends at 17
+export const MOST_ROWS = 150_000; // up to so many are one stretch: at most 7 million pixels; Firefox allows 17
 const LENGTH = 100_000; // of a stretch, where there are more
-const EDGE = 10_000; // rows before the end of a stretch where it moves along
-const BESIDES = 12; // rows that are drawn above and below those in view
+const EDGE = 10_000; // rows before the end of a stretch at which it moves
+const BESIDES = 12; // extra rows drawn above and below those in view
 
 export interface Stretch {
   /** Indexes from 0; `end` is behind the last. */
@@ -16,7 +16,7 @@ export interface Stretch {
   readonly end: number;
 }
 
-/** The stretch to hold around a row; the one that we have, while that is good enough. */
+/** The stretch for a row; the present one while the row is well inside. */
 export function stretchAround(index: number, count: number, held?: Stretch): Stretch {
   if (count <= MOST_ROWS) return held?.start === 0 && held.end === count ? held : { start: 0, end: count };
   const fits =
@@ -30,20 +30,20 @@ export function stretchAround(index: number, count: number, held?: Stretch): Str
   return { start, end: Math.min(count, start + LENGTH) };
 }
 
-/** The rows to draw, for what is in view. */
+/** The rows to draw for the visible range. */
 export function drawn(first: number, inView: number, stretch: Stretch): Stretch {
   const start = Math.max(stretch.start, first - BESIDES);
   return { start, end: Math.max(start, Math.min(stretch.end, first + inView + BESIDES)) };
 }
 
-/** The row that must be on top so that `index` is seen; `first` where it is seen already. */
+/** The row that must be on top so that `index` is visible; `first` if it already is. */
 export function firstToSee(index: number, first: number, inView: number): number {
   if (index < first) return index;
   if (index >= first + inView) return index - inView + 1;
   return first;
 }
 
-/** Where a key leads from a row; null for keys that mean something else. */
+/** The row that a key moves to; null for other keys. */
 export function rowAfter(key: string, index: number, inView: number, count: number): number | null {
   const page = Math.max(1, inView - 1);
   const to = { ArrowDown: index + 1, ArrowUp: index - 1, PageDown: index + page, PageUp: index - page, Home: 0, End: count - 1 }[key];

@@ -21,7 +21,7 @@ describe("a change", () => {
   });
 });
 
-test("what a member gained follows it to another rank", () => {
+test("a member's gain follows it to another rank", () => {
   const before = new Before();
   before.hear([{ ...entry(3, "ada", 1), change: 2 }, { ...entry(4, "new", 1), change: null }, entry(5, "old", 1)]);
   expect(before.gained(entry(3, "ada", 1))).toBe(2);

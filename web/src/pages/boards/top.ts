@@ -1,17 +1,17 @@
-/** The best of a window, kept by what the live stream tells. Pure. */
+/** The best entries of a window, updated by the live stream. Pure. */
 import type { Schemas } from "../../lib/client";
 
 export type Entry = Pick<Schemas["Entry"], "rank" | "member" | "score" | "change">;
 export type Page = Omit<Schemas["Page"], "entries"> & { readonly entries: readonly Entry[] };
 
-/** What a `change` event carries. */
+/** The data of a `change` event. */
 export interface Change {
   readonly total: number;
   readonly entries: readonly (Entry & { readonly previous_rank: number | null })[];
   readonly left: readonly string[];
 }
 
-/** Equal ranks are listed as the server does: by member, descending where the highest score is best. */
+/** Equal ranks are in the server's order: by member, descending if the highest score is best. */
 export type TieOrder = "asc" | "desc";
 
 const bytes = new TextEncoder();
@@ -36,18 +36,18 @@ export function changed(entries: readonly Entry[], change: Change, ties: TieOrde
 }
 
 /**
- * Where each member stood in the window before, as far as pages told: that stays while this window goes on, so what a
- * member gained follows from any rank that it comes to.
+ * Each member's rank in the previous window, as far as pages reported it. It stays the same while this window runs, so a
+ * member's gain follows from any new rank.
  */
 export class Before {
   #ranks = new Map<string, number | null>();
 
-  /** Of a page that was asked for what each gained: where it says nothing of one, there is nothing to say. */
+  /** From a page that was read with changes: a member without one was not in the previous window. */
   hear(entries: readonly Entry[]): void {
     for (const { member, rank, change } of entries) this.#ranks.set(member, typeof change === "number" ? rank + change : null);
   }
 
-  /** Ranks gained; null for who was not there, undefined while it is not known. */
+  /** Ranks gained; null if the member was not there, undefined while unknown. */
   gained({ member, rank }: Entry): number | null | undefined {
     const before = this.#ranks.get(member);
     return typeof before === "number" ? before - rank : before;

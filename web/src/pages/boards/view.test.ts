@@ -2,12 +2,12 @@ import { describe, expect, test } from "vitest";
 import { asked, chosen, cutText, cutWords, friendsText, knownValues, labelOf, parseCut, parseFriends, slotChoices, typedCut, typedMembers } from "./view";
 
 describe("a choice", () => {
-  test("lets what hangs on it begin anew", () => {
+  test("resets what depends on it", () => {
     expect(chosen("period", "weekly")).toEqual({ period: "weekly", slot: "", snapshot: "", rank: "" });
     expect(chosen("member", "ada")).toEqual({ member: "ada" });
   });
 
-  test("that is silent is not asked for", () => {
+  test("that is empty is not requested", () => {
     expect(asked({ period: "daily", slot: "", group: "country=BR" })).toEqual({ period: "daily", group: "country=BR" });
   });
 });
@@ -22,13 +22,13 @@ test("windows are called by their names", () => {
 });
 
 describe("groups", () => {
-  test("survive the way into the address and back, whatever their values", () => {
+  test("survive the address and back, with any value", () => {
     const cut = [["region", "a,b=c%{d}|:"], ["city", "São\u0085 Paulo"]] as const;
     expect(parseCut(cutText(cut))).toEqual(cut);
     expect(cutText([["city", "São Paulo"]])).toBe("city=São Paulo");
   });
 
-  test("are understood as they are typed, in the board's order", () => {
+  test("are parsed as typed, in the board's order", () => {
     const groups = [["country"], ["region", "city"]];
     expect(typedCut("country=BR", groups)).toEqual([["country", "BR"]]);
     expect(typedCut(" city = tokyo , region = asia ", groups)).toEqual([
@@ -40,7 +40,7 @@ describe("groups", () => {
     expect(typedCut("region=asia", groups)).toBeNull();
   });
 
-  test("are told in words", () => {
+  test("have words", () => {
     expect(cutWords("country=BR")).toBe("Brazil");
     expect(cutWords("region=asia,city=tokyo")).toBe("asia, tokyo");
     expect(cutWords("country=br")).toBe("br");
@@ -53,13 +53,13 @@ describe("groups", () => {
 });
 
 describe("friends", () => {
-  test("are typed on lines, or with commas between", () => {
+  test("are typed on lines, or separated by commas", () => {
     expect(typedMembers("ada, bob,,ada")).toEqual(["ada", "bob"]);
     expect(typedMembers("ada\n  Smith, Jo\n\nbob ")).toEqual(["ada", "Smith, Jo", "bob"]);
     expect(typedMembers("")).toEqual([]);
   });
 
-  test("survive the way into the address and back", () => {
+  test("survive the address and back", () => {
     const members = ["ada", "Smith, Jo", "50%", "é/x"];
     expect(parseFriends(friendsText(members))).toEqual(members);
     expect(parseFriends("")).toEqual([]);

@@ -1,30 +1,30 @@
-/** What a view of a board is: everything in its address. Pure. */
+/** A view of a board: everything that its address says. Pure. */
 import { readable } from "../../lib/words";
 
-/** What the address says besides project and board, and what it means where it is silent. */
+/** The query of the address, with its defaults. */
 export const DEFAULTS = {
   period: "",
   slot: "",
   group: "",
-  /** The place that is on top; silent beside a `member`, the member is looked for. */
+  /** The place on top; without one, the list goes to `member`. */
   rank: "",
   member: "",
   show: "ranking",
   friends: "",
-  /** An archived picture of a window that goes on, by its id. */
+  /** A snapshot of a running window, by its id. */
   snapshot: "",
 } as const;
 
 export type View = Record<keyof typeof DEFAULTS, string>;
 
-/** Which entries are asked for. */
+/** Which entries to read. */
 export interface Where {
   readonly period: string;
   readonly slot: string;
   readonly group: string;
 }
 
-/** What begins anew when a choice changes: another period has other slots. */
+/** What a new choice resets: another period has other slots. */
 const BELOW: Partial<Record<keyof View, readonly (keyof View)[]>> = {
   period: ["slot", "snapshot", "rank"],
   slot: ["snapshot", "rank"],
@@ -37,7 +37,7 @@ export function chosen(name: keyof View, value: string): Partial<View> {
   return { ...Object.fromEntries(below), [name]: value };
 }
 
-/** The parameters of a question about a window, without those that are silent. */
+/** The parameters that select a window, without empty ones. */
 export const asked = ({ period, slot, group }: Where) => ({ ...(period && { period }), ...(slot && { slot }), ...(group && { group }) });
 
 export interface WindowLike {
@@ -47,7 +47,7 @@ export interface WindowLike {
   readonly seconds?: number | null;
 }
 
-/** What `period=` asks for. */
+/** The name for `period=`. */
 export const labelOf = ({ name, period, days, seconds }: WindowLike): string =>
   name ?? { rolling: `rolling_${days}d`, every: `every_${seconds}s` }[period] ?? period;
 
@@ -66,7 +66,7 @@ export const parseCut = (group: string): Cut =>
 
 export const cutText = (cut: Cut): string => cut.map(([name, value]) => `${name}=${escaped(value)}`).join(",");
 
-// Visible ones are what parts names and values; the others cannot be seen.
+// Escapes what separates names and values, and invisible characters.
 const escaped = (value: string): string =>
   value.replace(/[%:=,{}|\p{Cc}]/gu, (c) => [...new TextEncoder().encode(c)].map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, "0")}`).join(""));
 
@@ -78,7 +78,7 @@ function unescaped(value: string): string {
   }
 }
 
-/** The group that somebody typed, in the board's order of its dimensions; null if the board has no such group. */
+/** The typed group, with its dimensions in the board's order; null if the board has no such group. */
 export function typedCut(typed: string, groups: readonly (readonly string[])[]): Cut | null {
   const pairs = parseCut(typed.replace(/\s*([,=])\s*/g, "$1").trim());
   const values = new Map(pairs);
@@ -99,7 +99,7 @@ export const cutWords = (group: string): string =>
     .map(([name, value]) => valueWords(name, value))
     .join(", ");
 
-let allCountries: readonly string[] | undefined; // found once: there are 676 pairs of letters to ask about
+let allCountries: readonly string[] | undefined; // computed once: there are 676 pairs of letters
 
 function countryCodes(): readonly string[] {
   const letters = [..."ABCDEFGHIJKLMNOPQRSTUVWXYZ"];
@@ -107,7 +107,7 @@ function countryCodes(): readonly string[] {
   return allCountries;
 }
 
-/** Values of a dimension that can be known: countries, those with a clock of their own, and those in archived tables. */
+/** Known values of a dimension: countries, those with their own timezone, and those in snapshots. */
 export function knownValues(dimension: string, zones: readonly string[], archived: readonly string[]): string[] {
   const seen = archived.flatMap(parseCut).flatMap(([name, value]) => (name === dimension ? [value] : []));
   return [...new Set([...zones, ...seen, ...(dimension === "country" ? countryCodes() : [])])];
@@ -117,13 +117,13 @@ export function knownValues(dimension: string, zones: readonly string[], archive
 
 export const MOST_FRIENDS = 1_000;
 
-/** One on each line; or, on one line, with commas between. */
+/** One a line, or separated by commas on one line. */
 export function typedMembers(text: string): string[] {
   const lines = text.includes("\n") ? text.split("\n") : text.split(",");
   return [...new Set(lines.map((line) => line.trim()).filter(Boolean))].slice(0, MOST_FRIENDS);
 }
 
-/** As the address has them: commas between, those inside percent-encoded. */
+/** As in the address: separated by commas, with commas inside percent-encoded. */
 export const friendsText = (members: readonly string[]): string => members.map((member) => member.replace(/[%,]/g, encodeURIComponent)).join(",");
 
 export const parseFriends = (text: string): string[] => [...new Set(text.split(",").filter(Boolean).map(unescaped))].slice(0, MOST_FRIENDS);
@@ -139,7 +139,7 @@ export interface SlotChoice {
   readonly label: string;
 }
 
-/** The window that goes on, then those that ended: in Valkey, and then in the archive. */
+/** The current window, then past ones: in Valkey, then in the archive. */
 export function slotChoices(windows: readonly SlotLike[], archived: readonly SlotLike[]): SlotChoice[] {
   const [current, ...past] = windows.map((window) => window.slot);
   const known = new Set([current, ...past]);

@@ -1,4 +1,4 @@
-/** One board at work: its best, a score to submit, a member to remove. */
+/** One board: its best entries, a form to submit a score, and removal of members. */
 import { type FormEvent, useState } from "react";
 import { ask, type Schemas } from "../../lib/client";
 import { asProblem, Problem } from "../../lib/problem";
@@ -41,11 +41,11 @@ export function BoardPage({ path: [project = "", name = ""] }: ViewProps) {
           onClose={() => setDropping(false)}
           act={async () => {
             await ask(consoleApi.DELETE("/v1/projects/{project}/boards/{board}", { params: { path: at, query: { allow_drop: "all" } } }));
-            say(`${project}/${name} is gone`);
+            say(`${project}/${name} is dropped`);
             navigate(["console", "boards", project], {}, { replace: true });
           }}
         >
-          <p>With every window, group and entry that it holds, its archived tables and its journal. This cannot be undone.</p>
+          <p>This drops its windows, groups and entries, its archived tables and its journal. It cannot be undone.</p>
         </Confirm>
       )}
       <Told asked={board}>{(data) => <AtWork board={data} />}</Told>
@@ -122,7 +122,7 @@ function AtWork({ board }: { board: Schemas["Board"] }) {
                 </Table>
               </Wide>
             ) : (
-              <EmptyState title="Nobody is ranked yet">The first score makes the first entry.</EmptyState>
+              <EmptyState title="No entries yet">The first score makes the first entry.</EmptyState>
             )
           }
         </Told>
@@ -144,7 +144,7 @@ function AtWork({ board }: { board: Schemas["Board"] }) {
           }}
         >
           <p>
-            From every live window and group of <strong>{at.board}</strong>. Windows that ended and are archived stay as they were.
+            This removes the member from every live window and group of <strong>{at.board}</strong>. Archived windows do not change.
           </p>
         </Confirm>
       )}
@@ -152,7 +152,7 @@ function AtWork({ board }: { board: Schemas["Board"] }) {
   );
 }
 
-/** Whoever is not among the best can be found, and removed, too. */
+/** Finds members beyond the best, to remove them. */
 function FindMember({ board, period, onLeave }: { board: Schemas["Board"]; period: string; onLeave: (member: string) => void }) {
   const [typed, setTyped] = useState("");
   const [member, setMember] = useState("");
@@ -169,7 +169,7 @@ function FindMember({ board, period, onLeave }: { board: Schemas["Board"]; perio
     <Sheet isPadded>
       <h2>Find a member</h2>
       <form onSubmit={find} className={styles["form"]}>
-        <Input label="Who" required value={typed} onChange={(event) => setTyped(event.target.value)} />
+        <Input label="Exact name" required value={typed} onChange={(event) => setTyped(event.target.value)} />
         <Button type="submit">Find</Button>
       </form>
       <div role="status" className={styles["found"]}>
@@ -189,7 +189,7 @@ function FindMember({ board, period, onLeave }: { board: Schemas["Board"]; perio
   );
 }
 
-/** Of one submission: sent again because its outcome is unknown, it counts once. */
+/** One id for each submission: sent again after an unknown outcome, it counts once. */
 const newId = (): string => `console-${[...crypto.getRandomValues(new Uint32Array(4))].map((part) => part.toString(36)).join("")}`;
 
 function SubmitScore({ board, onDone }: { board: Schemas["Board"]; onDone: () => void }) {
@@ -207,7 +207,7 @@ function SubmitScore({ board, onDone }: { board: Schemas["Board"]; onDone: () =>
       <Sheet isPadded>
         <h2>Submit a score</h2>
         <p className={styles["soft"]}>
-          This board makes its scores of matches, by {definition.rating.system}: report them with <code>POST …/matches</code>.
+          Scores of this board come from matches, by {definition.rating.system}. Report them with <code>POST …/matches</code>.
         </p>
       </Sheet>
     );
@@ -218,7 +218,7 @@ function SubmitScore({ board, onDone }: { board: Schemas["Board"]; onDone: () =>
     setProblem(undefined);
     try {
       const given = Object.fromEntries(Object.entries(groups).filter(([, value]) => value.trim()));
-      // Digits of an int64 go as they are: a browser's numbers would round them.
+      // The digits of an int64 are sent as text: a browser's number would round them.
       const value = definition.score === "int64" || !Number.isFinite(Number(score)) || !score.trim() ? score.trim() : Number(score);
       const body = { id, member, score: value, ...(Object.keys(given).length ? { groups: given } : {}) } as Schemas["Submission"];
       const params = { path: { project: board.project, board: board.board } };
@@ -254,7 +254,7 @@ function SubmitScore({ board, onDone }: { board: Schemas["Board"]; onDone: () =>
             label={readable(name)}
             value={groups[name] ?? ""}
             wrong={problem?.of(`groups.${name}`) || problem?.of("groups") || undefined}
-            hint="Leave it empty to be ranked in the whole alone."
+            hint="Leave it empty to rank only in the whole board."
             onChange={(event) => setGroups({ ...groups, [name]: event.target.value })}
           />
         ))}

@@ -53,7 +53,7 @@ export function Windows({ draft, errors, change }: PartProps) {
   const put = (index: number, changes: Partial<WindowDraft>) =>
     change({ windows: draft.windows.map((window, at) => (at === index ? { ...window, ...changes } : window)) });
   return (
-    <Part title="Windows" wrong={wrongAt(errors, "windows")} hint="The periods that the board is ranked over. The first is what answers speak of unless they are asked for another.">
+    <Part title="Windows" wrong={wrongAt(errors, "windows")} hint="The periods that the board is ranked over. Requests that name no period get the first.">
       {draft.windows.map((window, index) => {
         const at = `windows[${index}]`;
         const others = draft.windows.filter((other) => other !== window && !other.sum_of && other.period !== "rolling").map(labelOf);
@@ -61,26 +61,26 @@ export function Windows({ draft, errors, change }: PartProps) {
           <div key={index} role="group" aria-label={`Window ${index + 1}`} className={styles["row"]}>
             <Select label="Period" options={PERIODS} value={window.period} wrong={wrongAt(errors, `${at}.period`)} onChoose={(period) => put(index, { period })} />
             {window.period === "rolling" && (
-              <Input label="Days" inputMode="numeric" value={window.days} wrong={wrongAt(errors, `${at}.days`)} hint="Today included." onChange={(event) => put(index, { days: event.target.value })} />
+              <Input label="Days" inputMode="numeric" value={window.days} wrong={wrongAt(errors, `${at}.days`)} hint="Including today." onChange={(event) => put(index, { days: event.target.value })} />
             )}
             {window.period === "every" && (
-              <Input label="Seconds" inputMode="numeric" value={window.seconds} wrong={wrongAt(errors, `${at}.seconds`)} hint="The length of each." onChange={(event) => put(index, { seconds: event.target.value })} />
+              <Input label="Seconds" inputMode="numeric" value={window.seconds} wrong={wrongAt(errors, `${at}.seconds`)} hint="The length of each window." onChange={(event) => put(index, { seconds: event.target.value })} />
             )}
             {window.period !== "all_time" && (
               <Input
                 label="Keep"
                 value={window.keep}
                 wrong={wrongAt(errors, `${at}.keep`)}
-                hint="How many stay, the current one included; or a duration (P30D). Empty: all."
+                hint="How many to keep, including the current one; or a duration (P30D). Empty: all."
                 onChange={(event) => put(index, { keep: event.target.value })}
               />
             )}
-            <Input label="Name" value={window.name} placeholder={labelOf({ ...window, name: "" })} wrong={wrongAt(errors, `${at}.name`)} hint="What period= asks for." onChange={(event) => put(index, { name: event.target.value })} />
+            <Input label="Name" value={window.name} placeholder={labelOf({ ...window, name: "" })} wrong={wrongAt(errors, `${at}.name`)} hint="The name for period= in requests." onChange={(event) => put(index, { name: event.target.value })} />
             <Select
               label="Sum of"
               value={window.sum_of}
               wrong={wrongAt(errors, `${at}.sum_of`)}
-              hint="Entries are sums of another window’s."
+              hint="Entries are sums of another window’s entries."
               options={[{ value: "", label: "nothing" }, ...others.map((value) => ({ value, label: value }))]}
               onChoose={(sum_of) => put(index, { sum_of })}
             />
@@ -90,7 +90,7 @@ export function Windows({ draft, errors, change }: PartProps) {
               disabled={draft.windows.length === 1}
               onClick={() => change({ windows: draft.windows.filter((_, at) => at !== index) })}
             >
-              <Of does="Take out" what={`window ${index + 1}, ${labelOf(window)}`} />
+              <Of does="Remove" what={`window ${index + 1}, ${labelOf(window)}`} />
             </Button>
             {wrongAt(errors, at) && <p className={styles["wrong"]}>{wrongAt(errors, at)}</p>}
           </div>
@@ -110,9 +110,9 @@ export function Archive({ draft, errors, change }: PartProps) {
     change({ snapshots: draft.snapshots.map((snapshot, at) => (at === index ? { ...snapshot, ...changes } : snapshot)) });
   const labels = draft.windows.map(labelOf);
   return (
-    <Part title="Archive" wrong={wrongAt(errors, "archive")} hint="What of the board outlives Valkey.">
+    <Part title="Archive" wrong={wrongAt(errors, "archive")} hint="What PostgreSQL keeps of the board.">
       <Tick label="journal" isOn={draft.journal} wrong={wrongAt(errors, "archive.journal")} onChange={(journal) => change({ journal })}>
-        The journal: every accepted submission, in PostgreSQL. A lost board is rebuilt from it.
+        Journal: keep every accepted submission in PostgreSQL. A lost board can be rebuilt from it.
       </Tick>
       {draft.snapshots.map((snapshot, index) => {
         const at = `archive.snapshot[${index}]`;
@@ -126,12 +126,12 @@ export function Archive({ draft, errors, change }: PartProps) {
               hint="Taken when the window ends."
               onChoose={(period) => put(index, { period })}
             />
-            <Input label="Top" inputMode="numeric" value={snapshot.top} wrong={wrongAt(errors, `${at}.top`)} hint="How many, from the best. Empty: all." onChange={(event) => put(index, { top: event.target.value })} />
+            <Input label="Top" inputMode="numeric" value={snapshot.top} wrong={wrongAt(errors, `${at}.top`)} hint="How many entries, from the best. Empty: all." onChange={(event) => put(index, { top: event.target.value })} />
             <Tick label="every" isOn={snapshot.everyDay} wrong={wrongAt(errors, `${at}.every`)} onChange={(everyDay) => put(index, { everyDay })}>
               Every day too, at midnight; an all_time window needs it.
             </Tick>
             <Button small look="quiet" onClick={() => change({ snapshots: draft.snapshots.filter((_, at) => at !== index) })}>
-              <Of does="Take out" what={`snapshot ${index + 1}`} />
+              <Of does="Remove" what={`snapshot ${index + 1}`} />
             </Button>
             {wrongAt(errors, at) && <p className={styles["wrong"]}>{wrongAt(errors, at)}</p>}
           </div>

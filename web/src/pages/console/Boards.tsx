@@ -1,4 +1,4 @@
-/** Every board that whoever is signed in may see, by project. */
+/** Every board that the session may see, by project. */
 import { ask, type Schemas } from "../../lib/client";
 import { counted, list } from "../../lib/words";
 import { useAsk } from "../../lib/useAsk";
@@ -41,7 +41,7 @@ export function Boards({ session, path }: ViewProps) {
       </Heading>
       <Sheet as="div">
         {projects.data && !chosen ? (
-          <EmptyState title="There is no board yet">The first board makes its project.</EmptyState>
+          <EmptyState title="There is no board yet">Its first board creates a project.</EmptyState>
         ) : (
           <Told asked={projects.problem && !chosen ? { ...boards, problem: projects.problem, again: projects.again } : boards}>
             {({ boards }) =>
@@ -80,7 +80,7 @@ export function Boards({ session, path }: ViewProps) {
                 </Wide>
               ) : (
                 <EmptyState title={`${chosen} has no board yet`} action={make}>
-                  A board is what scores are submitted to.
+                  Define one to submit scores.
                 </EmptyState>
               )
             }
@@ -93,5 +93,5 @@ export function Boards({ session, path }: ViewProps) {
 
 function Ranked({ definition }: { definition: Schemas["BoardDefinition"] }) {
   if (definition.rating) return <Badge>{`rated by ${definition.rating.system}`}</Badge>;
-  return <Badge>{`${definition.aggregate}, ${definition.order === "desc" ? "greatest first" : "smallest first"}`}</Badge>;
+  return <Badge>{`${definition.aggregate}, ${definition.order === "desc" ? "highest first" : "lowest first"}`}</Badge>;
 }

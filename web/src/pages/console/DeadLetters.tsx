@@ -1,4 +1,4 @@
-/** What could not be archived, or counted: why, and what to do with it. */
+/** Dead letters: what could not be archived or counted, why, and what to do. */
 import { useState } from "react";
 import { ask, type Schemas } from "../../lib/client";
 import { asProblem } from "../../lib/problem";
@@ -37,8 +37,8 @@ export function DeadLetters(_: ViewProps) {
                     <tr>
                       <th scope="col">Of</th>
                       <th scope="col">Recorded</th>
-                      <th scope="col">Why</th>
-                      <th scope="col">What it was</th>
+                      <th scope="col">Reason</th>
+                      <th scope="col">Content</th>
                       <th scope="col">
                         <span className="unseen">Actions</span>
                       </th>
@@ -71,7 +71,7 @@ export function DeadLetters(_: ViewProps) {
                 </Table>
               </Wide>
             ) : (
-              <EmptyState title="Nothing was given up">Entries of the journal that PostgreSQL does not take in five attempts would be here, and events of a campus that cannot count.</EmptyState>
+              <EmptyState title="No dead letters">Journal entries that PostgreSQL refused five times appear here, and campus events that cannot count.</EmptyState>
             )
           }
         </Told>
@@ -83,11 +83,11 @@ export function DeadLetters(_: ViewProps) {
           onClose={() => setLeaving(undefined)}
           act={async () => {
             await ask(consoleApi.DELETE("/v1/dead-letters/{letter}", { params: { path: { letter: leaving.id } } }));
-            say("It is discarded");
+            say("Discarded");
             letters.again();
           }}
         >
-          <p>What it recorded stays on the board, but a rebuild will not know of it. This cannot be undone.</p>
+          <p>Its effect stays on the board, but a rebuild will not have it. This cannot be undone.</p>
         </Confirm>
       )}
     </>

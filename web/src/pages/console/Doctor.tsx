@@ -1,4 +1,4 @@
-/** What could be wrong with the deployment, the worst first, and how to mend it. */
+/** The findings of the doctor, the worst first, with fixes. */
 import { ask, type Schemas } from "../../lib/client";
 import { useAsk } from "../../lib/useAsk";
 import { counted } from "../../lib/words";
@@ -15,11 +15,11 @@ export function Doctor(_: ViewProps) {
   const asked = useAsk("doctor", async (signal) => (await ask<Schemas["Findings"]>(consoleApi.GET("/v1/doctor", { signal }))).findings);
   const findings = [...(asked.data ?? [])].sort((one, other) => ORDER.indexOf(one.status) - ORDER.indexOf(other.status));
   const bad = findings.filter((finding) => finding.status !== "ok").length;
-  const about = asked.data && (bad ? `${counted(bad, "thing")} to look at` : "All is well");
+  const about = asked.data && (bad ? `${counted(bad, "finding")} to look at` : "All is well");
   return (
     <>
       <Heading title="Doctor" about={about}>
-        <Button onClick={asked.again}>Look again</Button>
+        <Button onClick={asked.again}>Check again</Button>
       </Heading>
       <Sheet as="div">
         <Told asked={asked}>
@@ -28,7 +28,7 @@ export function Doctor(_: ViewProps) {
               <Table caption="Findings, the worst first">
                 <thead>
                   <tr>
-                    <th scope="col">Looked at</th>
+                    <th scope="col">Check</th>
                     <th scope="col">State</th>
                     <th scope="col">Found</th>
                   </tr>

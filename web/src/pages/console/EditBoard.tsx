@@ -1,4 +1,4 @@
-/** A board made or changed: each field says what it means, and what it would make of this moment is shown beside. */
+/** The form that defines or changes a board, with a hint at each field and a preview beside it. */
 import { type FormEvent, useEffect, useRef, useState } from "react";
 import { ask, type Schemas } from "../../lib/client";
 import { asProblem, type Drop, type Problem } from "../../lib/problem";
@@ -21,7 +21,7 @@ export function NewBoard({ session }: ViewProps) {
   const project = isOperator(session) ? (query.get("project") ?? "") : session.project;
   return (
     <>
-      <Heading title="New board" about="What is ranked, and how. Every field has a value to begin with." />
+      <Heading title="New board" about="What is ranked, and how. Every field has a default." />
       <BoardForm session={session} at={{ project, board: "" }} begin={draftOf({ windows: [{ period: "daily", keep: 30 }, { period: "all_time" }] })} isNew />
     </>
   );
@@ -55,7 +55,7 @@ function BoardForm({ session, at: given, begin, isNew = false }: FormProps) {
   const [isSaving, setSaving] = useState(false);
   const form = useRef<HTMLFormElement>(null);
   const projects = useProjects(session).data ?? [];
-  const [zones, setZones] = useState<readonly string[]>([]); // hundreds, so not before somebody chooses
+  const [zones, setZones] = useState<readonly string[]>([]); // hundreds, so loaded when the field is first used
   useEffect(() => {
     if (refused) focusWrong(form.current);
   }, [refused]);
@@ -103,7 +103,7 @@ function BoardForm({ session, at: given, begin, isNew = false }: FormProps) {
     <>
       {dropping.length > 0 && (
         <Confirm title={`Drop entries of ${at.project}/${at.board}?`} does="Save and drop them" typed={at.board} onClose={() => setDropping([])} act={() => define(dropping)}>
-          <p>The new definition has no place for these. This cannot be undone.</p>
+          <p>The new definition does not cover these entries. This cannot be undone.</p>
           <Drops drops={dropping} />
         </Confirm>
       )}
@@ -151,10 +151,10 @@ function BoardForm({ session, at: given, begin, isNew = false }: FormProps) {
                 wrong={wrongAt(errors, "aggregate")}
                 hint="What a new score does to the entry in its window."
                 options={[
-                  { value: "best", label: "best: the better one stays" },
-                  { value: "last", label: "last: the newest one stays" },
-                  { value: "first", label: "first: the oldest one stays" },
-                  { value: "sum", label: "sum: scores are added" },
+                  { value: "best", label: "best: keep the better score" },
+                  { value: "last", label: "last: keep the newest score" },
+                  { value: "first", label: "first: keep the oldest score" },
+                  { value: "sum", label: "sum: add the scores" },
                 ]}
                 onChoose={(aggregate) => change({ aggregate })}
               />
@@ -164,8 +164,8 @@ function BoardForm({ session, at: given, begin, isNew = false }: FormProps) {
                 wrong={wrongAt(errors, "order")}
                 hint="Which score is best."
                 options={[
-                  { value: "desc", label: "desc: the greatest" },
-                  { value: "asc", label: "asc: the smallest" },
+                  { value: "desc", label: "desc: the highest" },
+                  { value: "asc", label: "asc: the lowest" },
                 ]}
                 onChoose={(order) => change({ order })}
               />
@@ -184,10 +184,10 @@ function BoardForm({ session, at: given, begin, isNew = false }: FormProps) {
                 label="Ties"
                 value={draft.ties}
                 wrong={wrongAt(errors, "ties")}
-                hint="What ranks equal scores get."
+                hint="How equal scores rank."
                 options={[
                   { value: "shared", label: "shared: 1-2-2-4" },
-                  { value: "earliest", label: "earliest: who reached it first" },
+                  { value: "earliest", label: "earliest: first to reach the score" },
                   { value: "member", label: "member: by id, ascending" },
                 ]}
                 onChoose={(ties) => change({ ties })}
@@ -224,7 +224,7 @@ function BoardForm({ session, at: given, begin, isNew = false }: FormProps) {
               {...text("groups")}
               placeholder={"country\nregion, city"}
               wrong={wrongWithin(errors, "groups")}
-              hint="Each line is ranked besides the whole board, by one dimension or several with commas between."
+              hint="Each line is ranked too, beside the whole board: one dimension, or several separated by commas."
             />
             <Pair>
               <Input
@@ -243,10 +243,10 @@ function BoardForm({ session, at: given, begin, isNew = false }: FormProps) {
             </Pair>
           </Part>
 
-          <Part title="Limits" wrong={wrongAt(errors, "limits")} hint="Submissions outside these are refused. Leave empty what has no limit.">
+          <Part title="Limits" wrong={wrongAt(errors, "limits")} hint="Submissions outside these limits are refused. Empty: no limit.">
             <Pair>
-              <Input label="Min" inputMode="decimal" {...text("min")} wrong={wrongAt(errors, "limits.min")} hint="The least score." />
-              <Input label="Max" inputMode="decimal" {...text("max")} wrong={wrongAt(errors, "limits.max")} hint="The greatest score." />
+              <Input label="Min" inputMode="decimal" {...text("min")} wrong={wrongAt(errors, "limits.min")} hint="The lowest score." />
+              <Input label="Max" inputMode="decimal" {...text("max")} wrong={wrongAt(errors, "limits.max")} hint="The highest score." />
               <Input
                 label="Max change"
                 inputMode="decimal"
@@ -265,15 +265,15 @@ function BoardForm({ session, at: given, begin, isNew = false }: FormProps) {
               {...text("feeds")}
               placeholder="global/score"
               wrong={wrongWithin(errors, "feeds")}
-              hint="Boards that receive every submission too, under their own definitions: project/board, one a line."
+              hint="Boards that also receive every submission, under their own definitions: project/board, one a line."
             />
-            <Input label="Shards" inputMode="numeric" {...text("shards")} wrong={wrongAt(errors, "shards")} hint="Over how many hash slots of a cluster the members are spread: 1 to 256." />
+            <Input label="Shards" inputMode="numeric" {...text("shards")} wrong={wrongAt(errors, "shards")} hint="The number of hash slots of a cluster that hold the members: 1 to 256." />
             <TextArea
               label="Keys"
               {...text("keys")}
               placeholder={"weekly = leaderboard:{project}:weekly:{slot}"}
               wrong={wrongWithin(errors, "keys")}
-              hint="Names of your own in Valkey: window = template, one a line; of a group window:dimension. A template names {project} {board} {slot} {yyyymmdd} {yyyyww} {yyyymm} {group.NAME}."
+              hint="Your own key names in Valkey: window = template, one a line; for a group, window:dimension. Placeholders: {project} {board} {slot} {yyyymmdd} {yyyyww} {yyyymm} {group.NAME}."
             />
             <Tick label="adopt" isOn={draft.adopt} wrong={wrongAt(errors, "adopt")} onChange={(adopt) => change({ adopt })}>
               Take over sorted sets that another program has under these names. Dropping the board leaves them.
@@ -293,7 +293,7 @@ function BoardForm({ session, at: given, begin, isNew = false }: FormProps) {
                 onChoose={(rating) => change({ rating })}
               />
               {draft.rating && (
-                <TextArea label="Constants" {...text("constants")} placeholder={"k = 32\ninitial = 1000"} hint="Of the rating: name = value, one a line; the others have their defaults." />
+                <TextArea label="Constants" {...text("constants")} placeholder={"k = 32\ninitial = 1000"} hint="Constants of the rating: name = value, one a line. Others have their defaults." />
               )}
             </Pair>
           </Part>
@@ -315,13 +315,13 @@ function BoardForm({ session, at: given, begin, isNew = false }: FormProps) {
 
 const ZONES = [...new Set(["UTC", ...Intl.supportedValuesOf("timeZone")])];
 
-/** To the first control that is wrong; or to what is said of the whole. */
+/** Focuses the first wrong control, or the error of the whole form. */
 function focusWrong(form: HTMLFormElement | null): void {
   const wrong = form?.querySelector<HTMLElement>("[aria-invalid=true]") ?? form?.querySelector<HTMLElement>("[role=alert]");
   wrong?.focus();
 }
 
-/** Why the server did not take it; a conflict says what to do instead. */
+/** Why the server refused; a conflict says what to do instead. */
 function Refusal({ problem }: { problem: Problem }) {
   return (
     <div role="alert" tabIndex={-1} className={styles["refusal"]}>

@@ -1,4 +1,4 @@
-/** Background work: when it is due, how it goes, and a run out of turn. */
+/** Background jobs: when they are due, how they went, and a button to run one now. */
 import { useState } from "react";
 import { ask, type Schemas } from "../../lib/client";
 import { serverNow } from "../../lib/clock";
@@ -16,12 +16,12 @@ export type Job = Schemas["Job"];
 export const useJobs = () =>
   useAsk("jobs", async (signal) => (await ask<Schemas["Jobs"]>(consoleApi.GET("/v1/jobs", { signal }))).jobs, { every: 3_000 });
 
-/** What stands before the rest: it runs, it failed, it was asked for, or all is well. */
+/** The most important state: running, failed, requested, or well. */
 export function stateOf(job: Job): { label: string; tone: "leaf" | "gold" | "wrong" | undefined } {
   const isRunning = job.last_started !== null && (job.last_finished === null || job.last_started > job.last_finished);
   if (isRunning) return { label: "running", tone: "gold" };
   if (job.attempts > 0) return { label: `failed ${count(job.attempts)} ×`, tone: "wrong" };
-  if (job.requested_at) return { label: "asked for", tone: "gold" };
+  if (job.requested_at) return { label: "requested", tone: "gold" };
   return job.last_succeeded ? { label: "well", tone: "leaf" } : { label: "not run yet", tone: undefined };
 }
 
@@ -32,7 +32,7 @@ export function Jobs(_: ViewProps) {
     setAsking(name);
     try {
       await ask(consoleApi.POST("/v1/jobs/{name}/run", { params: { path: { name } } }));
-      say(`${name} runs as soon as a worker looks`);
+      say(`A worker will run ${name} within seconds`);
       jobs.again();
     } catch (error) {
       say(asProblem(error).message, { isBad: true });
@@ -42,7 +42,7 @@ export function Jobs(_: ViewProps) {
   const told = (moment: string | null) => (moment ? <time dateTime={moment}>{ago(moment, serverNow())}</time> : "—");
   return (
     <>
-      <Heading title="Jobs" about="What is done in the background, by any worker, each run once." />
+      <Heading title="Jobs" about="Background work, shared by all workers. Each run is done once." />
       <Sheet as="div">
         <Told asked={jobs}>
           {(listed) => (

@@ -1,4 +1,4 @@
-/** The API keys of a project: made, listed, revoked. */
+/** The API keys of a project: create, list, revoke. */
 import { type FormEvent, useState } from "react";
 import { ask, type Schemas } from "../../lib/client";
 import { asProblem } from "../../lib/problem";
@@ -13,18 +13,18 @@ import { consoleApi, isOperator, type Session } from "./session";
 type Key = Schemas["KeyAnswer"];
 
 const SCOPES = [
-  { name: "read", about: "every question" },
-  { name: "submit", about: "to submit scores and report matches" },
-  { name: "admin", about: "to define boards, remove members, make and revoke keys; and what the others allow" },
+  { name: "read", about: "all reads" },
+  { name: "submit", about: "submitting scores, reporting matches, setting metadata" },
+  { name: "admin", about: "all of that; defining and dropping boards, removing members, managing keys and secrets" },
 ];
 
 const ABOUT = (
   <>
-    What programs reach a project with. Keys for every project are made by <code>laurels keys create</code> alone.
+    Programs call the API with these keys. Only <code>laurels keys create</code> makes keys for every project.
   </>
 );
 
-/** The project that a view of one is about, and how to choose another. */
+/** The project of a view, and a function to choose another. */
 export function useProject(session: Session): [string, (project: string) => void] {
   const { data = [] } = useProjects(session);
   const [{ project }, change] = useQuery({ project: isOperator(session) ? (data[0] ?? "") : session.project });
@@ -56,7 +56,7 @@ export function Keys({ session }: ViewProps) {
                         <tr>
                           <th scope="col">Key</th>
                           <th scope="col">Scopes</th>
-                          <th scope="col">Made</th>
+                          <th scope="col">Created</th>
                           <th scope="col">State</th>
                         </tr>
                       </thead>
@@ -89,12 +89,12 @@ export function Keys({ session }: ViewProps) {
                     </Table>
                   </Wide>
                 ) : (
-                  <EmptyState title={`${project} has no keys`}>Keys for every project reach it all the same.</EmptyState>
+                  <EmptyState title={`${project} has no keys`}>Keys for every project work here, too.</EmptyState>
                 )
               }
             </Told>
           ) : (
-            <EmptyState title="Choose a project">Its name is enough; it need not have a board yet.</EmptyState>
+            <EmptyState title="Choose a project">Type its name; it may have no board yet.</EmptyState>
           )}
         </Sheet>
         {project && (
@@ -120,8 +120,8 @@ export function Keys({ session }: ViewProps) {
             keys.again();
           }}
         >
-          <p>Whoever has it is locked out at once, in every process, for good.</p>
-          {isOwn(leaving) && <p className={styles["warning"]}>It is the key that you are signed in with: you will be signed out.</p>}
+          <p>Every process refuses the key at once. This cannot be undone.</p>
+          {isOwn(leaving) && <p className={styles["warning"]}>You are signed in with this key: you will be signed out.</p>}
         </Confirm>
       )}
     </>
@@ -136,7 +136,7 @@ function MakeKey({ project, onMade }: { project: string; onMade: (secret: string
     event.preventDefault();
     setWrong("");
     try {
-      const body = { scopes, label } as never; // the document has its schema within the operation
+      const body = { scopes, label } as never; // the document has this schema inline
       const made = await ask<Schemas["CreatedKey"]>(consoleApi.POST("/v1/projects/{project}/keys", { params: { path: { project } }, body }));
       setLabel("");
       onMade(made.key);
@@ -146,7 +146,7 @@ function MakeKey({ project, onMade }: { project: string; onMade: (secret: string
   };
   return (
     <Sheet isPadded>
-      <h2>Make a key</h2>
+      <h2>Create a key</h2>
       <form onSubmit={(event) => void make(event)} className={styles["form"]}>
         <fieldset className={styles["part"]}>
           <legend className={styles["soft"]}>Scopes</legend>
@@ -163,14 +163,14 @@ function MakeKey({ project, onMade }: { project: string; onMade: (secret: string
             </label>
           ))}
         </fieldset>
-        <Input label="Label" maxLength={200} value={label} hint="For you to know it by." onChange={(event) => setLabel(event.target.value)} />
+        <Input label="Label" maxLength={200} value={label} hint="To recognize it by." onChange={(event) => setLabel(event.target.value)} />
         {wrong && (
           <p role="alert" className={styles["wrong"]}>
             {wrong}
           </p>
         )}
         <Button type="submit" look="primary" disabled={!scopes.length}>
-          Make the key
+          Create the key
         </Button>
       </form>
     </Sheet>

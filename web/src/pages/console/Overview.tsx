@@ -1,4 +1,4 @@
-/** The deployment at a glance: whether it is well, how much comes in, how far the archive is. */
+/** The deployment at a glance: health, rates, and the archive's lag. */
 import { type ReactNode, useEffect, useState } from "react";
 import { ask, type Schemas } from "../../lib/client";
 import { Problem } from "../../lib/problem";
@@ -13,9 +13,9 @@ import { Heading, Told, Wide } from "./parts";
 import { bytes, type Figures, perSecond, recordedBy, withLook } from "./rates";
 import { consoleApi } from "./session";
 
-const EVERY = 2_000; // milliseconds between two looks
+const EVERY = 2_000; // milliseconds between two samples
 
-// Kept while the page is open, whichever view is shown.
+// Kept while the page is open, across views.
 let kept: readonly Figures[] = [];
 
 export function Overview(_: ViewProps) {
@@ -28,7 +28,7 @@ export function Overview(_: ViewProps) {
   }, [figures.data]);
   return (
     <>
-      <Heading title="Overview" about={`Looked at every ${EVERY / 1000} seconds, over all processes`} />
+      <Heading title="Overview" about={`Updated every ${EVERY / 1000} seconds, for all processes`} />
       <Health />
       <Told asked={figures}>{(now) => <Numbers now={now} looks={looks} />}</Told>
     </>
@@ -54,7 +54,7 @@ function Health() {
                 </li>
               ))}
               <li>
-                <Badge tone={failing.length ? "wrong" : jobs.data ? "leaf" : undefined}>{jobs.data ? jobsWords(jobs.data, failing) : "jobs: not known"}</Badge>
+                <Badge tone={failing.length ? "wrong" : jobs.data ? "leaf" : undefined}>{jobs.data ? jobsWords(jobs.data, failing) : "jobs: unknown"}</Badge>
               </li>
             </ul>
             {warnings.map((warning) => (
@@ -80,11 +80,11 @@ interface Readiness {
   warnings: string[];
 }
 
-/** What is not ready is an answer too. */
+/** 503 is an answer too. */
 async function readiness(signal: AbortSignal): Promise<Readiness> {
   const { data, error, response } = await consoleApi.GET("/readyz", { signal });
   const said = (data ?? error ?? {}) as Partial<Readiness>;
-  if (!said.checks) throw new Problem(response.status, "Not ready", "The server does not tell how it is.");
+  if (!said.checks) throw new Problem(response.status, "Not ready", "The server does not report its health.");
   return { checks: said.checks, warnings: said.warnings ?? [] };
 }
 
@@ -93,24 +93,24 @@ function Numbers({ now, looks }: { now: Figures; looks: readonly Figures[] }) {
   return (
     <>
       <div className={styles["plots"]}>
-        <Rate title="Calls recorded" unit="a second" about="Each carries the submissions of one moment" looks={looks} values={perSecond(looks, (look) => look.journal.recorded)} />
-        <Rate title="Rows archived" unit="a second" about="Submissions and removals, into PostgreSQL" looks={looks} values={perSecond(looks, (look) => look.postgres?.rows)} />
+        <Rate title="Calls recorded" unit="per second" about="A call carries submissions that arrived together" looks={looks} values={perSecond(looks, (look) => look.journal.recorded)} />
+        <Rate title="Rows archived" unit="per second" about="Submissions and removals in PostgreSQL" looks={looks} values={perSecond(looks, (look) => look.postgres?.rows)} />
         <Rate
-          title="Archive’s lag"
+          title="Archive lag"
           unit="seconds"
           about={journal.waiting ? `${counted(journal.waiting, "call")} (${bytes(journal.bytes)}) wait` : "Nothing waits"}
           looks={looks}
           values={looks.map((look) => look.journal.age_seconds)}
         />
         <Rate
-          title="Valkey’s memory"
+          title="Valkey memory"
           unit={valkey.memory_limit_bytes ? `of ${bytes(valkey.memory_limit_bytes)}` : "no limit set"}
           about={`${valkey.name} ${valkey.version}, ${counted(valkey.nodes, "node")}`}
           looks={looks}
           values={looks.map((look) => look.valkey.memory_bytes)}
           format={bytes}
         />
-        <Rate title="Valkey’s commands" unit="a second" about={counted(valkey.clients, "client")} looks={looks} values={perSecond(looks, (look) => look.valkey.commands)} />
+        <Rate title="Valkey commands" unit="per second" about={counted(valkey.clients, "client")} looks={looks} values={perSecond(looks, (look) => look.valkey.commands)} />
         <Sheet isPadded aria-label="Stores">
           <h2>Stores</h2>
           <dl className={styles["facts"]}>
@@ -134,7 +134,7 @@ function Numbers({ now, looks }: { now: Figures; looks: readonly Figures[] }) {
                 <tr>
                   <th scope="col">Board</th>
                   <th scope="col" className={numberCell}>
-                    Calls a second
+                    Calls per second
                   </th>
                   <th scope="col" className={numberCell}>
                     Recorded
@@ -161,7 +161,7 @@ function Numbers({ now, looks }: { now: Figures; looks: readonly Figures[] }) {
             </Table>
           </Wide>
         ) : (
-          <EmptyState title="There is no board yet" action={<Link to={["console", "new"]}>Make the first</Link>} />
+          <EmptyState title="No boards yet" action={<Link to={["console", "new"]}>Define one</Link>} />
         )}
       </Sheet>
     </>
@@ -185,7 +185,7 @@ interface RateProps {
   unit: string;
   about: string;
   looks: readonly Figures[];
-  /** One for each look, or for each but the first. */
+  /** One for each sample, or for each but the first. */
   values: readonly (number | null)[];
   format?: (value: number) => string;
 }
@@ -201,7 +201,7 @@ function Rate({ title, unit, about, looks, values, format = short }: RateProps) 
       <p>
         <strong className={styles["figure"]}>{told}</strong> <span className={styles["soft"]}>{unit}</span>
       </p>
-      <LinePlot label={`${title}: ${told} ${unit}, of ${counted(samples.length, "look")}`} samples={samples} height={110} width={300} fromZero format={format} />
+      <LinePlot label={`${title}: ${told} ${unit}, of ${counted(samples.length, "sample")}`} samples={samples} height={110} width={300} fromZero format={format} />
       <p className={styles["soft"]}>{about}</p>
     </Sheet>
   );

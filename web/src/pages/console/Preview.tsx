@@ -1,4 +1,4 @@
-/** What a definition would make of this moment, beside the form, as one types. */
+/** Shows beside the form what the definition would do now, as one types. */
 import { ask, type Schemas } from "../../lib/client";
 import type { FieldError, Problem } from "../../lib/problem";
 import { useAsk } from "../../lib/useAsk";
@@ -10,9 +10,9 @@ import { useSettled, Wide } from "./parts";
 import { consoleApi } from "./session";
 
 const NAME = /^[A-Za-z0-9._-]{1,64}$/;
-const SETTLED = 350; // milliseconds without a key pressed, before what was typed is previewed
+const SETTLED = 350; // milliseconds without typing before the preview is updated
 
-/** Which board. */
+/** The board to preview. */
 export interface At {
   project: string;
   board: string;
@@ -51,7 +51,7 @@ export function PreviewSheet({ at, preview, errors, json }: { at: At; preview: P
         {data?.conflict && !problem && <p className={styles["warning"]}>{data.conflict}</p>}
         {data && data.drops.length > 0 && !problem && (
           <div className={styles["warning"]}>
-            <p>Drops entries. Saving asks before it does:</p>
+            <p>This drops entries. Saving asks first:</p>
             <Drops drops={data.drops} />
           </div>
         )}
@@ -65,7 +65,7 @@ export function PreviewSheet({ at, preview, errors, json }: { at: At; preview: P
           </ul>
         )}
         {data && !problem && !data.is_new && (
-          <p className={styles["soft"]}>{data.changed.length ? `Changes ${list(data.changed)}.` : "The same as it is now."}</p>
+          <p className={styles["soft"]}>{data.changed.length ? `Changes ${list(data.changed)}.` : "Same as now."}</p>
         )}
       </div>
       {problem && problem.status !== 422 && <ErrorState problem={problem} />}

@@ -1,4 +1,4 @@
-/** What players' tokens and signatures on submissions of a project are verified with. */
+/** The secrets that verify players' tokens and signatures of a project. */
 import { type FormEvent, useState } from "react";
 import { ask, type Schemas } from "../../lib/client";
 import { asProblem, Problem } from "../../lib/problem";
@@ -21,7 +21,7 @@ export function Secrets({ session }: ViewProps) {
   const [leaving, setLeaving] = useState<Secret>();
   return (
     <>
-      <Heading title="Secrets" about="What players’ tokens and signed submissions are verified with. Two of a kind can be in force, to go over from one to the other.">
+      <Heading title="Secrets" about="Secrets verify players’ tokens and signed submissions. Two of a kind can be in force, so that you can replace one.">
         <ProjectPicker session={session} project={project} onChoose={choose} />
       </Heading>
       <div className={styles["columns"]}>
@@ -36,7 +36,7 @@ export function Secrets({ session }: ViewProps) {
                         <tr>
                           <th scope="col">Secret</th>
                           <th scope="col">Verifies</th>
-                          <th scope="col">Made</th>
+                          <th scope="col">Created</th>
                           <th scope="col">State</th>
                         </tr>
                       </thead>
@@ -71,7 +71,7 @@ export function Secrets({ session }: ViewProps) {
                     </Table>
                   </Wide>
                 ) : (
-                  <EmptyState title={`${project} has no secrets`}>Without one, players have no tokens, and submissions are not signed.</EmptyState>
+                  <EmptyState title={`${project} has no secrets`}>Without a secret, players have no tokens and submissions are not signed.</EmptyState>
                 )
               }
             </Told>
@@ -83,7 +83,7 @@ export function Secrets({ session }: ViewProps) {
           <MakeSecret
             project={project}
             onMade={(secret) => {
-              if (secret === null) say("The public key is kept");
+              if (secret === null) say("The public key is stored");
               else setShown(secret);
               secrets.again();
             }}
@@ -125,7 +125,7 @@ function MakeSecret({ project, onMade }: { project: string; onMade: (secret: str
     setProblem(undefined);
     try {
       const wanted = use === "players" ? { use, algorithm, ...(isOwnKey ? { public_key: publicKey } : {}) } : { use, required: isRequired };
-      const body = { ...wanted, label } as never; // the document has its schema within the operation
+      const body = { ...wanted, label } as never; // the document has this schema inline
       const made = await ask<Schemas["CreatedSecret"]>(consoleApi.POST("/v1/projects/{project}/secrets", { params: { path: { project } }, body }));
       setLabel("");
       setPublicKey("");
@@ -136,7 +136,7 @@ function MakeSecret({ project, onMade }: { project: string; onMade: (secret: str
   };
   return (
     <Sheet isPadded>
-      <h2>Make a secret</h2>
+      <h2>Create a secret</h2>
       <form onSubmit={(event) => void make(event)} className={styles["form"]}>
         <Select
           label="For"
@@ -152,14 +152,14 @@ function MakeSecret({ project, onMade }: { project: string; onMade: (secret: str
             label="Algorithm"
             value={algorithm}
             wrong={problem?.of("algorithm") || undefined}
-            hint={isOwnKey ? "You keep the private key; give the public one." : "The secret is made here, and shown once."}
+            hint={isOwnKey ? "You keep the private key. Enter the public one." : "Laurels makes the secret and shows it once."}
             options={ALGORITHMS.map((value) => ({ value, label: value }))}
             onChoose={setAlgorithm}
           />
         ) : (
           <label className={styles["tick"]}>
             <input type="checkbox" checked={isRequired} onChange={(event) => setRequired(event.target.checked)} />
-            <span>Required: submissions that are not signed are refused. The console’s own are not signed either.</span>
+            <span>Required: unsigned submissions are refused, including those of this console.</span>
           </label>
         )}
         {isOwnKey && (
@@ -169,18 +169,18 @@ function MakeSecret({ project, onMade }: { project: string; onMade: (secret: str
             placeholder="-----BEGIN PUBLIC KEY-----"
             value={publicKey}
             wrong={problem?.of("public_key") || undefined}
-            hint="As PEM."
+            hint="In PEM format."
             onChange={(event) => setPublicKey(event.target.value)}
           />
         )}
-        <Input label="Label" maxLength={200} value={label} hint="For you to know it by." onChange={(event) => setLabel(event.target.value)} />
+        <Input label="Label" maxLength={200} value={label} hint="To recognize it by." onChange={(event) => setLabel(event.target.value)} />
         {problem && !problem.of("public_key") && !problem.of("algorithm") && (
           <p role="alert" className={styles["wrong"]}>
             {problem.message}
           </p>
         )}
         <Button type="submit" look="primary">
-          {isOwnKey ? "Keep the public key" : "Make the secret"}
+          {isOwnKey ? "Store the public key" : "Create the secret"}
         </Button>
       </form>
     </Sheet>

@@ -38,8 +38,8 @@ export function SignIn({ why }: { why: string }) {
         </p>
       )}
       <p className={styles["soft"]}>
-        For who runs Laurels, or a project of it. Sign in with an API key that has the scope <code>admin</code>: the address that{" "}
-        <code>laurels serve</code> prints has one, and <code>laurels keys create PROJECT --scope admin</code> makes one.
+        For operators of Laurels or of a project. Sign in with an API key that has the scope <code>admin</code>: the address that{" "}
+        <code>laurels serve</code> prints contains one, and <code>laurels keys create PROJECT --scope admin</code> makes one.
       </p>
       <form ref={form} onSubmit={send} className={styles["form"]}>
         <Input
@@ -49,7 +49,7 @@ export function SignIn({ why }: { why: string }) {
           required
           value={key}
           wrong={wrong || undefined}
-          hint="The page does not keep it. The session lasts 12 hours at most, and ends at once when the key is revoked."
+          hint="The page does not store it. The session lasts at most 12 hours, and ends when the key is revoked."
           onChange={(event) => setKey(event.target.value)}
         />
         <Button type="submit" look="primary" disabled={isAsking}>

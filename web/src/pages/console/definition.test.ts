@@ -43,7 +43,7 @@ describe("a definition in a form", () => {
     expect(definitionOf({ ...draftOf({}), rating: "elo" }).definition).toEqual({ rating: { system: "elo" }, windows: [{ period: "all_time" }] });
   });
 
-  it("sends what is no number as it was typed, so that the server says what it should be", () => {
+  it("sends a wrong number as typed, so that the server reports it", () => {
     const draft = { ...draftOf({}), shards: "many", min: "low" };
     draft.windows = [{ ...newWindow("rolling"), days: "a week", keep: "P30D" }];
     expect(definitionOf(draft).definition).toMatchObject({ shards: "many", limits: { min: "low" }, windows: [{ period: "rolling", days: "a week", keep: "P30D" }] });
@@ -56,7 +56,7 @@ describe("a definition in a form", () => {
 });
 
 describe("labels", () => {
-  it("are what period= asks for", () => {
+  it("are the names for period=", () => {
     expect(labelOf(newWindow("daily"))).toBe("daily");
     expect(labelOf({ ...newWindow("rolling"), days: "7" })).toBe("rolling_7d");
     expect(labelOf({ ...newWindow("every"), seconds: "3600" })).toBe("every_3600s");
@@ -64,14 +64,14 @@ describe("labels", () => {
   });
 });
 
-describe("what is wrong", () => {
+describe("an error", () => {
   const errors = [
     { field: "windows[0].keep", detail: "is a number" },
     { field: "groups[1]", detail: "is empty" },
     { field: "groups", detail: "twice" },
     { field: "groupings", detail: "is something else" },
   ];
-  it("is said at its field, or where the field is within", () => {
+  it("is shown at its field, or at the field that contains it", () => {
     expect(wrongAt(errors, "windows[0].keep")).toBe("is a number");
     expect(wrongAt(errors, "windows[0]")).toBeUndefined();
     expect(wrongWithin(errors, "groups")).toBe("groups[1]: is empty; twice");

@@ -1,4 +1,4 @@
-/** A board's definition as a form has it, all text and ticks, and back. Whatever can be judged there, the server judges. */
+/** Converts a board's definition into a form's texts and ticks, and back. The server validates it. */
 import type { Schemas } from "../../lib/client";
 import type { FieldError } from "../../lib/problem";
 
@@ -32,7 +32,7 @@ export interface Draft {
   timezone_by: string;
   /** `value = zone`, one a line. */
   timezones: string;
-  /** Dimensions with commas between, one cut a line. */
+  /** Dimensions separated by commas, one group a line. */
   groups: string;
   /** One board a line. */
   feeds: string;
@@ -61,7 +61,7 @@ interface Labelled {
   seconds?: string | number | null;
 }
 
-/** What `period=` asks for. */
+/** The name for `period=`. */
 export function labelOf(window: Labelled): string {
   if (window.name) return window.name;
   if (window.period === "rolling") return `rolling_${window.days}d`;
@@ -122,10 +122,10 @@ const lines = (value: string): string[] =>
     .map((line) => line.trim())
     .filter(Boolean);
 
-/** A number where it is one; else the text, for the server to say what it should be. */
+/** A number if it is one; else the text, so that the server reports it. */
 const number = (value: string): number | string => (value.trim() !== "" && Number.isFinite(Number(value)) ? Number(value) : value.trim());
 
-/** What the form defines, without what is default; and what cannot be sent at all. */
+/** The definition without defaults, and errors of values that cannot be sent. */
 export function definitionOf(draft: Draft): { definition: Definition; errors: FieldError[] } {
   const errors: FieldError[] = [];
   const pairs = (field: string, value: string): [string, string][] =>
@@ -195,19 +195,19 @@ export function definitionOf(draft: Draft): { definition: Definition; errors: Fi
   if (draft.rating) {
     const constants = pairs("rating", draft.constants).map(([name, value]) => [name, value === "true" ? true : value === "false" ? false : number(value)]);
     made["rating"] = { system: draft.rating, ...Object.fromEntries(constants) };
-    if (draft.aggregate === "best") delete made["aggregate"]; // a rating is the last one, and says so itself
+    if (draft.aggregate === "best") delete made["aggregate"]; // the server's default for ratings is last
   }
   return { definition: made as Definition, errors };
 }
 
-/** What is said of one field. */
+/** The error of one field. */
 export const wrongAt = (errors: readonly FieldError[], field: string): string | undefined =>
   errors
     .filter((error) => error.field === field)
     .map((error) => error.detail)
     .join("; ") || undefined;
 
-/** What is said of a field or of anything within it, with its place. */
+/** The errors of a field and everything within it, with their places. */
 export const wrongWithin = (errors: readonly FieldError[], field: string): string | undefined =>
   errors
     .filter((error) => error.field === field || error.field.startsWith(`${field}.`) || error.field.startsWith(`${field}[`))

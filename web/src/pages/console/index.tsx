@@ -1,4 +1,4 @@
-/** The console: what operators do, behind a session of its own. */
+/** The console for operators, behind its own session. */
 import { type ComponentType, useEffect, useRef } from "react";
 import type { PageProps } from "../../app/App";
 import { Link } from "../../router/router";
@@ -18,7 +18,7 @@ import { Secrets } from "./Secrets";
 import { findSession, isOperator, type Session, signOut, useSession } from "./session";
 import { SignIn } from "./SignIn";
 
-/** What each view of the console is given: who is signed in, and the path behind the view's name. */
+/** The props of a view: the session, and the path after the view's name. */
 export interface ViewProps {
   session: Session;
   path: readonly string[];
@@ -30,7 +30,7 @@ interface View {
   show: ComponentType<ViewProps>;
   /** Only for keys of every project. */
   isForOperators?: boolean;
-  /** Not listed: it belongs to this one. */
+  /** Not in the navigation: the view that it belongs to. */
   within?: string;
 }
 
@@ -74,7 +74,7 @@ function SignedIn({ session, path }: ViewProps) {
   const place = path.join("/");
   const before = useRef(place);
   useEffect(() => {
-    // Whoever came here by a link reads on at the heading, not at the link that is gone.
+    // Moves the focus to the heading after a link.
     if (before.current !== place) shown.current?.querySelector<HTMLElement>("h1")?.focus();
     before.current = place;
   }, [place]);
@@ -130,8 +130,8 @@ function NotHere({ name }: { name: string }) {
       <h1 className="unseen" tabIndex={-1}>
         Not here
       </h1>
-      <EmptyState title={isClosed ? "This takes a key for every project" : "There is nothing here"} action={<Link to={["console", "boards"]}>The boards</Link>}>
-        {isClosed ? "What concerns the whole deployment is not shown to one project." : "No view of the console has this address."}
+      <EmptyState title={isClosed ? "This view needs a key for every project" : "Page not found"} action={<Link to={["console", "boards"]}>Go to the boards</Link>}>
+        {isClosed ? "It shows the whole deployment." : "There is no page at this address."}
       </EmptyState>
     </>
   );

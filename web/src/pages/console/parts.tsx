@@ -1,4 +1,4 @@
-/** What the views of the console are made of. */
+/** The components of the console's views. */
 import { type ReactNode, useEffect, useId, useState } from "react";
 import { ask, type Schemas } from "../../lib/client";
 import { asProblem } from "../../lib/problem";
@@ -7,7 +7,7 @@ import { Button, Dialog, ErrorState, Input, say, scrollBox, Skeleton, Title } fr
 import styles from "./console.module.css";
 import { consoleApi, isOperator, type Session } from "./session";
 
-/** A view's heading, which is focused when somebody comes here, and what can be done there. */
+/** A view's heading, focused on arrival, and the view's buttons. */
 export function Heading({ title, about, children }: { title: string; about?: ReactNode; children?: ReactNode }) {
   return (
     <div className={styles["heading"]}>
@@ -21,7 +21,7 @@ export function Heading({ title, about, children }: { title: string; about?: Rea
   );
 }
 
-/** A table that may be wider than the page: it scrolls by itself, also by keys. */
+/** A table that may be wider than the page and scrolls, by keyboard too. */
 export function Wide({ label, children }: { label: string; children: ReactNode }) {
   return (
     <div className={`${scrollBox} ${styles["wide"]}`} role="region" aria-label={label} tabIndex={0}>
@@ -30,7 +30,7 @@ export function Wide({ label, children }: { label: string; children: ReactNode }
   );
 }
 
-/** What was asked for once it is there; until then that it loads, or why it is not. */
+/** Shows an answer, or that it is loading, or why it failed. */
 export function Told<T>({ asked, children }: { asked: Asked<T>; children: (data: T) => ReactNode }) {
   if (asked.data !== undefined) {
     return (
@@ -54,7 +54,7 @@ export function Told<T>({ asked, children }: { asked: Asked<T>; children: (data:
   );
 }
 
-/** What a button of a row says, and for whoever does not see the row, of which. */
+/** The label of a row's button; for screen readers it names the row. */
 export const Of = ({ does, what, more = "" }: { does: string; what: string; more?: string }) => (
   <span>
     {does}
@@ -65,17 +65,17 @@ export const Of = ({ does, what, more = "" }: { does: string; what: string; more
 
 interface ConfirmProps {
   title: string;
-  /** What the button says: the very thing that it does. */
+  /** The button's label: what it does. */
   does: string;
   onClose: () => void;
-  /** Done, the dialog closes; what goes wrong is said in it. */
+  /** After success the dialog closes; it shows errors. */
   act: () => Promise<void>;
-  /** What must be typed first. */
+  /** Text that must be typed first. */
   typed?: string;
   children: ReactNode;
 }
 
-/** Asks before what cannot be undone. */
+/** Asks before an action that cannot be undone. */
 export function Confirm({ title, does, onClose, act, typed, children }: ConfirmProps) {
   const [wrong, setWrong] = useState("");
   const [given, setGiven] = useState("");
@@ -124,14 +124,14 @@ export function Confirm({ title, does, onClose, act, typed, children }: ConfirmP
   );
 }
 
-/** A secret that is shown this once. */
+/** Shows a secret once. */
 export function ShownOnce({ title, secret, onClose, children }: { title: string; secret: string; onClose: () => void; children?: ReactNode }) {
   const copy = async () => {
     try {
       await navigator.clipboard.writeText(secret);
       say("Copied");
     } catch {
-      say("The browser does not let us copy: select it, and copy it yourself", { isBad: true });
+      say("The browser does not allow copying. Select the text and copy it yourself", { isBad: true });
     }
   };
   return (
@@ -143,12 +143,12 @@ export function ShownOnce({ title, secret, onClose, children }: { title: string;
         <>
           <Button onClick={() => void copy()}>Copy</Button>
           <Button look="primary" onClick={onClose}>
-            I have kept it
+            I have copied it
           </Button>
         </>
       }
     >
-      <p>Keep it now: it is shown this once, and cannot be shown again.</p>
+      <p>Copy it now: it is shown only once.</p>
       <code className={styles["secret"]} tabIndex={0}>
         {secret}
       </code>
@@ -157,7 +157,7 @@ export function ShownOnce({ title, secret, onClose, children }: { title: string;
   );
 }
 
-/** The projects that whoever is signed in may see; their own too while it has no board. */
+/** The projects that the session may see, including its own while that has no board. */
 export function useProjects(session: Session): Asked<string[]> {
   return useAsk("projects", async (signal) => {
     const { projects } = await ask<Schemas["Projects"]>(consoleApi.GET("/v1/projects", { signal }));
@@ -165,7 +165,7 @@ export function useProjects(session: Session): Asked<string[]> {
   });
 }
 
-/** Which project a view is about: the one of the key, or one to be chosen. A new name is one too. */
+/** The project of a view: the key's own, or a chosen one. A new name is allowed. */
 export function ProjectPicker({ session, project, onChoose }: { session: Session; project: string; onChoose: (project: string) => void }) {
   const { data = [] } = useProjects(session);
   const [typed, setTyped] = useState(project);
@@ -199,7 +199,7 @@ export function ProjectPicker({ session, project, onChoose }: { session: Session
   );
 }
 
-/** What the value was, until it has not changed for so many milliseconds. */
+/** The value, once it has not changed for so many milliseconds. */
 export function useSettled<T>(value: T, milliseconds: number): T {
   const [settled, setSettled] = useState(value);
   useEffect(() => {

@@ -10,22 +10,22 @@ const look = (second: number, recorded: number, rows: number | null = 0): Figure
 });
 
 describe("rates", () => {
-  it("are the growth between looks, by the time between them", () => {
+  it("are the growth between samples, divided by the time", () => {
     expect(perSecond([look(0, 10), look(2, 30), look(3, 30)], (each) => each.journal.recorded)).toEqual([10, 0]);
   });
 
-  it("are unknown where it began again or nothing was told", () => {
+  it("are unknown after a restart or without a value", () => {
     expect(perSecond([look(0, 10), look(1, 3)], (each) => each.journal.recorded)).toEqual([null]);
     expect(perSecond([look(0, 1, 5), look(1, 2, null), look(2, 3, 9)], (each) => each.postgres?.rows)).toEqual([null, null]);
     expect(perSecond([look(0, 1), look(1, 2)], recordedBy("acme", "chess"))).toEqual([null]);
   });
 
-  it("need two looks", () => {
+  it("need two samples", () => {
     expect(perSecond([look(0, 1)], (each) => each.journal.recorded)).toEqual([]);
   });
 });
 
-describe("looks", () => {
+describe("samples", () => {
   it("are kept up to a number, each once", () => {
     let looks: readonly Figures[] = [];
     for (let second = 0; second < MOST_LOOKS + 5; second++) looks = withLook(withLook(looks, look(second, second)), look(second, second));

@@ -1,16 +1,16 @@
-/** Looks at what only grows, made into how much comes a second. */
+/** Rates per second, from samples of counters that only grow. */
 import type { Schemas } from "../../lib/client";
 
 export type Figures = Schemas["Figures"];
 
 export const MOST_LOOKS = 60;
 
-/** Behind those before; a look of the same moment again is none. */
+/** Appends a sample, unless it is of the same moment. */
 export function withLook(looks: readonly Figures[], look: Figures): readonly Figures[] {
   return looks.at(-1)?.at === look.at ? looks : [...looks, look].slice(-MOST_LOOKS);
 }
 
-/** Between each look and the one before: null where something began again, or is not known. */
+/** The rate between consecutive samples: null after a restart, or if unknown. */
 export function perSecond(looks: readonly Figures[], counted: (look: Figures) => number | null | undefined): (number | null)[] {
   return looks.slice(1).map((look, index) => {
     const before = looks[index];

@@ -1,4 +1,4 @@
-/** Who is signed in. The cookie is out of our reach: the server tells what it stands for. */
+/** The session. Scripts cannot read its cookie; the server says what it stands for. */
 import type { Middleware } from "openapi-fetch";
 import { useSyncExternalStore } from "react";
 import { ask, clientOf, type Schemas } from "../../lib/client";
@@ -7,9 +7,9 @@ import { Problem } from "../../lib/problem";
 export type Session = Schemas["Session"];
 
 interface State {
-  /** Undefined until the server has told; null while nobody is signed in. */
+  /** Undefined until the server answered; null while signed out. */
   session: Session | null | undefined;
-  /** Why somebody who was signed in no longer is. */
+  /** Why the session ended. */
   why: string;
 }
 
@@ -28,7 +28,7 @@ function subscribe(listener: () => void): () => void {
 
 export const useSession = (): State => useSyncExternalStore(subscribe, () => state);
 
-/** What the server wants to see of a page of ours, and what ends a session: not a signature that is missing. */
+/** Adds the header that the server requires of our pages, and ends the session on 401, except for a missing signature. */
 const asConsole: Middleware = {
   onRequest({ request }) {
     request.headers.set("X-Laurels-Console", "1");
@@ -43,7 +43,7 @@ const asConsole: Middleware = {
   },
 };
 
-/** The API as whoever is signed in. */
+/** The API with the session. */
 export const consoleApi = clientOf(asConsole);
 
 export async function findSession(signal?: AbortSignal): Promise<void> {
@@ -51,10 +51,10 @@ export async function findSession(signal?: AbortSignal): Promise<void> {
   change({ session: session ?? null, why: state.why });
 }
 
-/** What is wrong with the key, or nothing. */
+/** The error of the key, or "". */
 export async function signIn(key: string): Promise<string> {
   try {
-    const body = { key } as never; // the document has its schema within the operation
+    const body = { key } as never; // the document has this schema inline
     change({ session: await ask<Session>(consoleApi.POST("/console/session", { body })), why: "" });
     return "";
   } catch (error) {
@@ -68,5 +68,5 @@ export async function signOut(): Promise<void> {
   change({ session: null, why: "" });
 }
 
-/** Whether what concerns the whole deployment is open to this one. */
+/** Whether the session may see the whole deployment. */
 export const isOperator = (session: Session): boolean => session.project === "*";

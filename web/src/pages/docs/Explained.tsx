@@ -1,6 +1,6 @@
 import { Fragment } from "react";
 
-/** The little of Markdown that descriptions use: paragraphs and `code`. */
+/** The Markdown that descriptions use: paragraphs and `code`. */
 export function Explained({ text }: { text: string }) {
   return text
     .trim()

@@ -134,7 +134,7 @@ function Medias({ title, document, content }: { title?: string; document: Docume
 
 const DEEPEST = 4;
 
-/** What is inside of a schema: its own fields, or those of what it lists or may be. */
+/** The fields of a schema, of its items or of its alternatives. */
 function insides(document: Document, given: Schema): Schema[] {
   const schema = resolved(document, given);
   if (schema.properties) return [schema];

@@ -63,7 +63,7 @@ export function TryIt({ document, described }: { document: Document; described: 
           <Button type="submit" look="primary" disabled={isBusy}>
             Send
           </Button>
-          <Button onClick={() => navigator.clipboard.writeText(command).then(() => say("Copied"), () => say("The browser does not let us copy.", { isBad: true }))}>
+          <Button onClick={() => navigator.clipboard.writeText(command).then(() => say("Copied"), () => say("The browser does not allow copying.", { isBad: true }))}>
             Copy as curl
           </Button>
           {!key && <span className={styles["soft"]}>Without a key, most answers are 401.</span>}
@@ -83,7 +83,7 @@ export function TryIt({ document, described }: { document: Document; described: 
   );
 }
 
-/** Of a stream that goes on, what came first. */
+/** The first part of an endless stream. */
 async function firstPiece(response: Response): Promise<string> {
   const reader = response.body?.getReader();
   const piece = await reader?.read();
@@ -96,7 +96,7 @@ function pretty(text: string): string {
   try {
     shown = JSON.stringify(JSON.parse(text), null, 2);
   } catch {
-    // Not JSON: as it came.
+    // Not JSON: shown as it came.
   }
   return shown.length > SHOWN ? `${shown.slice(0, SHOWN)}\n…` : shown;
 }

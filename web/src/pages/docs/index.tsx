@@ -54,7 +54,7 @@ function Reference({ document }: { document: Document }) {
 
   useEffect(() => {
     if (opened) place.current?.querySelector(`[data-operation="${CSS.escape(opened)}"]`)?.scrollIntoView({ block: "start" });
-    // Once, for an address that was followed here; after that the reader scrolls.
+    // Scrolls once to the operation in the address.
   }, []);
 
   return (
@@ -89,7 +89,7 @@ function Reference({ document }: { document: Document }) {
             Version {document.info.version} · <a href={new URL("openapi.json", root).href}>openapi.json</a>
           </p>
         </header>
-        {!shown.length && <p role="status">No operation is described like that.</p>}
+        {!shown.length && <p role="status">No operation matches.</p>}
         {shown.map((tag) => (
           <section key={tag.name} aria-label={readable(tag.name || "others")}>
             <h2>{readable(tag.name || "others")}</h2>

@@ -10,7 +10,7 @@ import { type Change, changed, type Entry, type Page } from "../boards/top";
 import styles from "./embed.module.css";
 import { apiPath, type Settings, settingsOf } from "./settings";
 
-/** Tells the page around us how high we are. */
+/** Tells the surrounding page our height. */
 const SIZE = "laurels:size";
 
 function make<Tag extends keyof HTMLElementTagNameMap>(tag: Tag, attributes: Record<string, string> = {}, ...children: (Node | string)[]): HTMLElementTagNameMap[Tag] {
@@ -71,8 +71,8 @@ class Board {
 
   start(): void {
     const { project, board, key } = this.#settings;
-    if (!project || !board) return this.#say("The address lacks a board: /embed/PROJECT/BOARD.");
-    if (!key) return this.#say("This board needs a key: data-key, with one that may only read.");
+    if (!project || !board) return this.#say("The address names no board: use /embed/PROJECT/BOARD.");
+    if (!key) return this.#say("This board needs a key that may only read, in data-key.");
     setInterval(() => this.#tick(), 1000);
     follow(
       new URL(apiPath(this.#settings, "live"), document.baseURI).href,
@@ -101,7 +101,7 @@ class Board {
     }
   }
 
-  /** Whether the highest is best, as far as the entries tell. */
+  /** Whether the highest score is best, as far as the entries show. */
   #direction(): "asc" | "desc" {
     const [first, last] = [this.#entries[0], this.#entries.at(-1)];
     return first && last && Number(first.score) < Number(last.score) ? "asc" : "desc";
@@ -117,12 +117,12 @@ class Board {
       this.#page = body as Page;
       this.#draw(this.#page.entries, this.#page.total, true);
     } catch {
-      this.#say("Not reachable now; it is asked again.");
+      this.#say("Cannot reach Laurels. Trying again…");
     }
   }
 
   #fail(problem: Problem): void {
-    this.#say(problem.status === 401 ? "The key of this board is not in force." : problem.message);
+    this.#say(problem.status === 401 ? "The key for this board is not valid." : problem.message);
   }
 
   #say(words: string): void {
@@ -140,7 +140,7 @@ class Board {
     this.#entries = entries;
     this.#table.hidden = !entries.length;
     this.#note.hidden = entries.length > 0;
-    if (!entries.length) this.#note.textContent = "Nobody yet: the first score that arrives leads.";
+    if (!entries.length) this.#note.textContent = "No entries yet. The first score takes the lead.";
     this.#tick();
   }
 
@@ -175,7 +175,7 @@ function fill(row: HTMLTableRowElement, entry: Entry): HTMLTableRowElement {
   return row;
 }
 
-/** A row that changed its place glides there from where it was. */
+/** A row glides to its new place. */
 function glide(row: HTMLTableRowElement, from: number | undefined): void {
   const timing = { duration: 450, easing: "cubic-bezier(.2,.7,.2,1)" };
   if (from === undefined) {

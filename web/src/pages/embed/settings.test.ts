@@ -3,7 +3,7 @@ import { apiPath, settingsOf } from "./settings";
 
 const of = (address: string) => settingsOf(new URL(address, "http://127.0.0.1"));
 
-test("the address says what is shown, below whatever path we are served", () => {
+test("the address says what is shown, below any path", () => {
   expect(of("/games/embed/acme/arcade?period=daily&group=country%3DBR&limit=5&theme=dark#key=lk_x")).toEqual({
     project: "acme",
     board: "arcade",
@@ -16,7 +16,7 @@ test("the address says what is shown, below whatever path we are served", () => 
   });
 });
 
-test("what it does not say, or says wrongly, has a default", () => {
+test("missing and wrong values have defaults", () => {
   const { limit, theme, key } = of("/embed/acme/arcade?limit=many&theme=pink");
   expect([limit, theme, key]).toEqual([10, "auto", ""]);
   expect(of("/embed/acme/arcade?limit=100000").limit).toBe(100);

@@ -1,4 +1,4 @@
-/** What an embedded board is asked to show: its address says it. Pure. */
+/** The settings of an embedded board, from its address. Pure. */
 
 export interface Settings {
   readonly project: string;
@@ -14,7 +14,7 @@ export interface Settings {
 const LIMIT = 10;
 const MOST = 100;
 
-/** Of `…/embed/PROJECT/BOARD?period=&slot=&group=&limit=&theme=#key=…`: the key in the fragment, which no server is sent. */
+/** Of `…/embed/PROJECT/BOARD?period=&slot=&group=&limit=&theme=#key=…`: the key is in the fragment, which browsers send to no server. */
 export function settingsOf(url: URL): Settings {
   const [project = "", board = ""] = url.pathname
     .slice(url.pathname.indexOf("/embed/") + "/embed/".length)
@@ -34,7 +34,7 @@ export function settingsOf(url: URL): Settings {
   };
 }
 
-/** Where the API is asked, relative to the root. */
+/** The path of the API, relative to the root. */
 export function apiPath({ project, board, period, slot, group, limit }: Settings, route: "entries" | "live"): string {
   const given = Object.entries({ period, slot, group }).filter(([, value]) => value);
   const query = new URLSearchParams([...given, ["limit", String(limit)]]);

@@ -1,6 +1,6 @@
 /**
- * What `<script src="…/embed.js" data-board="project/board" data-key="…">` does on other sites: puts a frame with the
- * board behind itself, as high as the board is. No imports, no globals.
+ * `<script src="…/embed.js" data-board="project/board" data-key="…">` on other sites inserts a frame with the board
+ * after itself, as high as the board. No imports, no globals.
  */
 (() => {
   const NAMES = ["period", "slot", "group", "limit", "theme"];
@@ -32,7 +32,7 @@
     });
   }
 
-  // As a module, or put in by another script, nothing says which tag we are: then it is each that shows nothing yet.
+  // A module, or a tag inserted by a script, does not know which tag it is: then every tag without a frame is served.
   const current = document.currentScript;
   const scripts = isOurs(current) ? [current] : [...document.querySelectorAll('script[data-board]:not([data-shown])[src*="embed.js"]')].filter(isOurs);
   scripts.forEach(insert);

@@ -1,4 +1,4 @@
-/** The first page hands over to the boards; addresses of the page that stood here before still lead where they did. */
+/** The first page leads to the boards. Addresses of an earlier first page still work. */
 import { useEffect } from "react";
 import { WithKey } from "../../app/Gate";
 import { navigate, useAddress } from "../../router/router";

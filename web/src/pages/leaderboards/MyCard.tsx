@@ -1,4 +1,4 @@
-/** The card beside the table: who I am, my streak, my badges. */
+/** The card beside the table: the player, the streak, the badges. */
 import { StreakBadge } from "../../components/StreakBadge";
 import { ask, playerApi } from "../../lib/client";
 import { addDays, dayInWords } from "../../lib/days";
@@ -14,7 +14,7 @@ export function MyCard({ token, summary }: { token: string; summary: Asked<Summa
   return (
     <Sheet as="aside" isPadded aria-label="Me" className={styles["card"] ?? ""}>
       {!token ? (
-        <Nobody />
+        <NoPlayer />
       ) : summary.data ? (
         <Me summary={summary.data} />
       ) : summary.problem ? (
@@ -30,11 +30,11 @@ export function MyCard({ token, summary }: { token: string; summary: Asked<Summa
   );
 }
 
-const Nobody = () => (
+const NoPlayer = () => (
   <>
     <h2>Me</h2>
     <p className={styles["soft"]}>
-      You look with a key, which is nobody. A player’s token, handed over as <code>#token=…</code>, shows your place, your streak and your badges here.
+      A key belongs to no player. With a player’s token in the address, <code>#token=…</code>, this card shows your place, streak and badges.
     </p>
   </>
 );
@@ -44,7 +44,7 @@ function Me({ summary }: { summary: Summary }) {
   const days = useAsk(`days ${summary.user_id} ${today}`, (signal) =>
     ask(playerApi.GET("/leaderboards/me/days", { params: { query: { from: addDays(today, 1 - CALENDAR_DAYS), to: today } }, signal })),
   );
-  // Today is finalized after it ended; until then a score tells that it is a day of activity.
+  // Today is not finalized yet; until then, a score means an active day.
   const isActiveToday = Object.values(summary.scores).some((score) => score !== null);
   const active = new Set([...(days.data?.days.map((day) => day.ymd) ?? []), ...(isActiveToday ? [today] : [])]);
   const name = summary.handle || summary.user_id.slice(0, 8);
@@ -106,7 +106,7 @@ function Badges({ badges }: { badges: Summary["badges"] }) {
           })}
         </ul>
       ) : (
-        <p className={styles["soft"]}>None yet. The ten best of a day earn the first.</p>
+        <p className={styles["soft"]}>None yet. The ten best of a day earn one.</p>
       )}
     </section>
   );

@@ -1,4 +1,4 @@
-/** The leaderboards of a campus, and how the player of the token stands in them. */
+/** The leaderboards of a campus, with the place of the token's player. */
 import { type FormEvent, type ReactNode, useState } from "react";
 import { LeaderboardTable } from "../../components/LeaderboardTable";
 import { remember, useAccess } from "../../lib/access";
@@ -13,7 +13,7 @@ import styles from "./leaderboards.module.css";
 import { MyCard } from "./MyCard";
 
 const DEFAULTS = { period: "daily", scope: "overall", campus: "", day: "", from: "0" };
-const FRESH = 5_000; // milliseconds between two looks at a day that goes on
+const FRESH = 5_000; // milliseconds between two reads of the current day
 
 export default function Leaderboards() {
   const key = useAccess("key");
@@ -30,7 +30,7 @@ function Campuses({ token }: { token: string }) {
   );
   const [{ campus: asked }] = useQuery(DEFAULTS);
   const known = campuses.data?.campuses;
-  // By default mine, once it is known who I am.
+  // By default the player's own, once that is known.
   const isSettled = asked || !token || summary.data || summary.problem;
   const campus = known?.find((each) => each.id === (asked || summary.data?.campus_id)) ?? (isSettled && !asked ? known?.[0] : undefined);
 
@@ -56,7 +56,7 @@ interface BoardProps {
   campus: Campus | undefined;
   me: string;
   card: ReactNode;
-  /** The date of the campus is another now. */
+  /** The campus has a new date. */
   onDayEnd: () => void;
 }
 
@@ -127,12 +127,12 @@ function Board({ campuses, campus, me, card, onDayEnd }: BoardProps) {
             {table.problem && !table.data ? (
               <ErrorState problem={table.problem} again={table.again} />
             ) : table.data && !table.data.items.length ? (
-              <EmptyState title={offset ? "Past the end" : "Nobody yet"}>
-                {offset ? "Nobody is ranked this low." : isToday ? "The first who does something leads." : "Nobody did anything on this day."}
+              <EmptyState title={offset ? "Past the end" : "No entries yet"}>
+                {offset ? "The ranking ends before this rank." : isToday ? "The first activity takes the lead." : "There was no activity on this day."}
               </EmptyState>
             ) : (
               <LeaderboardTable
-                caption={`${readable(scope)}, ${period}: rank, who and score`}
+                caption={`${readable(scope)}, ${period}: rank, name and score`}
                 rows={table.data?.items}
                 mine={mine}
                 isStale={table.isStale}
@@ -195,7 +195,7 @@ const NoCampus = () => (
     <Title>Leaderboards</Title>
     <h1 className="unseen">Leaderboards</h1>
     <EmptyState title="No campus yet">
-      <code>laurels demo campus</code> makes some to look at.
+      <code>laurels demo campus</code> makes examples.
     </EmptyState>
   </>
 );
@@ -207,8 +207,8 @@ function UnknownCampus({ campuses }: { campuses: readonly Campus[] }) {
     <>
       <Title>Leaderboards</Title>
       <h1 className="unseen">Leaderboards</h1>
-      <EmptyState title="There is no such campus" action={first && <Button onClick={() => change({ campus: "" })}>Show another</Button>}>
-        The address asks for one that Laurels does not know.
+      <EmptyState title="No such campus" action={first && <Button onClick={() => change({ campus: "" })}>Show another</Button>}>
+        Laurels does not know the campus in this address.
       </EmptyState>
     </>
   );
@@ -224,9 +224,9 @@ function SignIn() {
   return (
     <Sheet as="div" isPadded className={styles["gate"] ?? ""}>
       <Title>Leaderboards</Title>
-      <h1>Who are you?</h1>
+      <h1>Enter a token or a key</h1>
       <p>
-        A player’s token shows the leaderboards with your own place in them; your app hands it over in the address, as <code>#token=…</code>. An API
+        A player’s token shows the leaderboards with your own place. Your app passes it in the address, as <code>#token=…</code>. An API
         key of the project <code>campus</code> shows them too.
       </p>
       <form onSubmit={open}>
@@ -235,7 +235,7 @@ function SignIn() {
           type="password"
           required
           value={typed}
-          hint="It stays in this tab, and is forgotten when you close it."
+          hint="Kept in this tab until you close it."
           onChange={(event) => setTyped(event.target.value)}
         />
         <Button type="submit" look="primary">
