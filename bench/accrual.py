@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from bench.ground import Ground, Raw, ground, show_turns
-from laurels.activity.seed import populate, pour
+from laurels.activity.seed import add_events, populate
 from laurels.activity.simulator import SimulationPlan, World, simulate
 from laurels.activity.valkey_keys import STREAMS
 
@@ -41,7 +41,7 @@ async def run(users: int) -> bool:
         gc.freeze()  # so that no turn pays for scanning the simulated events
         read: dict[str, str] = {}
         for turn in range(TURNS + 1):
-            await pour(here.laurels.valkey, events[turn * A_TURN : (turn + 1) * A_TURN])
+            await add_events(here.laurels.valkey, events[turn * A_TURN : (turn + 1) * A_TURN])
             if turn % 2:
                 theirs, own = time_plain(here.raw, zones, read), await time_ours(here)
             else:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from laurels.activity.seed import populate, pour
+from laurels.activity.seed import add_events, populate
 from laurels.activity.simulator import World, expected_events, simulate
 from laurels.errors import NotFound
 from laurels.moments import datetime_of
@@ -92,7 +92,7 @@ async def play_campuses(
     await populate(laurels.activity.store, world)
     of = expected_events(plan)
     events = simulate(world, plan, laurels.clock(), chance)
-    added = await pour(laurels.valkey, events, lambda done: progress(min(done, of), of))
+    added = await add_events(laurels.valkey, events, lambda done: progress(min(done, of), of))
     await laurels.activity.accrual.run_once()
     while await laurels.activity.rescorer.run_once():
         pass

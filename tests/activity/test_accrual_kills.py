@@ -14,7 +14,7 @@ import pytest
 from accrual_oracle import Folded
 from accrual_stage import NOON
 
-from laurels.activity.seed import populate, pour
+from laurels.activity.seed import add_events, populate
 from laurels.activity.simulator import SimulationPlan, World, simulate
 from laurels.valkey import hashes
 
@@ -36,7 +36,7 @@ async def played(stage: AccrualStage, events: int) -> tuple[int, Folded]:
     await populate(stage.laurels.activity.store, world)
     told = list(simulate(world, plan, stage.clock(), chance))
     zones = {person.id: world.campuses[person.campus].timezone for person in world.people}
-    return await pour(stage.valkey, told), Folded(zones, NOON).add_all(told)
+    return await add_events(stage.valkey, told), Folded(zones, NOON).add_all(told)
 
 
 async def count_while_killing(stage: AccrualStage, entries: int, kills: int, together: int) -> None:

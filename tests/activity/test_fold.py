@@ -77,7 +77,7 @@ def test_what_waits_for_a_campus_is_written_and_read_without_a_loss():
     waits = [sourced("ada", "dm_sent"), sourced("ada", SENDER, "bob", stream=valkey_keys.INVITES)]
     folded = fold(waits, {}, NOON)
     assert folded.days == {}
-    assert [Sourced.read("ada", text) for text in folded.parked["ada"]] == waits
+    assert [Sourced.from_text("ada", text) for text in folded.parked["ada"]] == waits
 
 
 @pytest.mark.parametrize(

@@ -87,5 +87,5 @@ async def test_numbers_go_on_after_old_rows_are_forgotten(stage: Stage):
 async def test_a_stranger_in_the_stream_is_noticed(stage: Stage):
     await finalized(stage)
     await stage.laurels.valkey.command("XADD", STREAM, "*", "event", "mine")
-    with pytest.raises(LaurelsError, match="somebody else writes there"):
+    with pytest.raises(LaurelsError, match="another program writes to it"):
         await stage.laurels.activity.relay.run_once()

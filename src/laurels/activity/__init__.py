@@ -1,1 +1,1 @@
-"""What people do on a campus: events become counters, counters scores, and days history."""
+"""Campuses: events become counters, counters become scores, and ended days become history."""

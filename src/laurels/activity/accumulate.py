@@ -1,4 +1,4 @@
-"""Many effects of events, folded into what they change: one change a user and day. Pure."""
+"""Folds the effects of events into one change for each user and day. Pure."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from laurels.moments import Moment
-
-NO_SENT = Sent(0, 0)
 
 
 class CampusLike(Protocol):
@@ -38,8 +36,8 @@ class Sourced(NamedTuple):
     effect: Effect
     source: EventSource
 
-    def written(self) -> str:
-        """As it waits in Valkey for its user's campus; no two are alike."""
+    def to_text(self) -> str:
+        """The text that is parked in Valkey until the user's campus is known. Each effect has its own."""
         return " ".join(
             (
                 self.source.stream,
@@ -51,14 +49,14 @@ class Sourced(NamedTuple):
         )
 
     @classmethod
-    def read(cls, user: str, text: str) -> Sourced:
+    def from_text(cls, user: str, text: str) -> Sourced:
         stream, id_, at, what, other = text.split(" ")
         return cls(Effect(user, what, other), EventSource(stream, id_, int(at)))
 
 
 @dataclass(slots=True)
 class DayChange:
-    """What one user's day gains."""
+    """What the effects add to one user's day."""
 
     day: Day
     user: str
@@ -67,12 +65,12 @@ class DayChange:
     senders: set[str] = field(default_factory=set[str])
     accepts: set[str] = field(default_factory=set[str])
     seconds: dict[int, Sent] = field(default_factory=dict[int, Sent])
-    """Messages, by second."""
+    """Messages sent, by Unix second."""
 
     def add(self, effect: Effect, at: int) -> None:
         match effect.what:
             case "dm_sent" | "room_sent":
-                dms, room = self.seconds.get(at // 1000, NO_SENT)
+                dms, room = self.seconds.get(at // 1000, (0, 0))
                 is_dm = effect.what == "dm_sent"
                 self.seconds[at // 1000] = Sent(dms + is_dm, room + (not is_dm))
             case events.SENDER:
@@ -89,15 +87,13 @@ class DayChange:
 class Folded:
     days: dict[tuple[int, str], DayChange] = field(default_factory=dict[tuple[int, str], DayChange])
     late: Counter[str] = field(default_factory=Counter[str])
-    """By stream, how many effects came when the day that they belong to had expired."""
+    """By stream: how many effects came after their day had expired."""
     parked: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
-    """By user, what waits until the user's campus is known."""
+    """By user: the effects that wait until the user's campus is known."""
 
 
 def fold(effects: Iterable[Sourced], campuses: Mapping[str, CampusLike], now: Moment) -> Folded:
-    """What these effects change, in whichever order they come: the day of each is the event's own, in the
-    zone of the user's campus.
-    """
+    """Folds effects in any order. Each counts for the day of its own time in its user's campus."""
     folded = Folded()
     latest: dict[str, DayChange] = {}
     for sourced in effects:
@@ -107,16 +103,15 @@ def fold(effects: Iterable[Sourced], campuses: Mapping[str, CampusLike], now: Mo
         if change is None or not change.day.begins <= moment < change.day.ends:
             campus = campuses.get(effect.user)
             if campus is None:
-                folded.parked.setdefault(effect.user, []).append(sourced.written())
+                folded.parked.setdefault(effect.user, []).append(sourced.to_text())
                 continue
             day = day_at(campus.timezone, moment)
             if day.expires <= now:
                 folded.late[source.stream] += 1
                 continue
-            place = day.ymd, effect.user
-            change = folded.days.get(place)
-            if change is None:
-                change = folded.days[place] = DayChange(day, effect.user, campus.id)
-            latest[effect.user] = change
+            key = day.ymd, effect.user
+            if key not in folded.days:
+                folded.days[key] = DayChange(day, effect.user, campus.id)
+            change = latest[effect.user] = folded.days[key]
         change.add(effect, source.at)
     return folded

@@ -1,11 +1,11 @@
 """Who earns a badge on a day. Pure.
 
-    daily_top10       rank 10 or better of the day, overall, with a score above 0
-    weekly_top10      the same of the seven days that end on a Sunday
-    streak_30         a streak of 30 days or more, by whoever never had the badge
-    social_butterfly  15 or more distinct peers a day, summed over seven days; once in any seven days
+    daily_top10       overall rank 10 or better on a day, with a score above 0
+    weekly_top10      the same for the sum of the seven days that end on a Sunday
+    streak_30         a streak of 30 days or more; once for each user
+    social_butterfly  15 or more peers: the distinct peers of each of seven days, added up; once in seven days
 
-A badge belongs to its day: a correction of the day may take it away again.
+A badge belongs to its day: a correction of the day may revoke it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def ends_week(ymd: int) -> bool:
 
 
 def ranked(scores: Mapping[str, float]) -> dict[str, int]:
-    """Each user's rank: 1 + how many have more (1-2-2-4)."""
+    """The rank of each user: 1 + how many users have a higher score (1-2-2-4)."""
     ranks: dict[str, int] = {}
     rank, previous = 0, None
     for place, user in enumerate(sorted(scores, key=scores.__getitem__, reverse=True), 1):
@@ -51,19 +51,17 @@ def ranked(scores: Mapping[str, float]) -> dict[str, int]:
 def top(
     kind: Kind, ymd: int, campus_id: str, scores: Mapping[str, float], policy: CampusPolicy
 ) -> Iterator[Badge]:
-    """Those with a rank that earns one, and a score above 0."""
     for user, rank in ranked(scores).items():
         if rank > policy.BADGE_TOP:
             return
         if scores[user] > 0:
-            meta = {"campus_id": campus_id, "rank": rank, "score": scores[user]}
-            yield Badge(user, kind, ymd, meta)
+            yield Badge(user, kind, ymd, {"campus_id": campus_id, "rank": rank, "score": scores[user]})
 
 
 def long_streaks(
     ymd: int, campus_id: str, streaks: Mapping[str, int], holders: Collection[str], policy: CampusPolicy
 ) -> Iterator[Badge]:
-    """`holders`: who earned it on an earlier day."""
+    """`holders`: the users who earned it on an earlier day."""
     for user, streak in streaks.items():
         if streak >= policy.BADGE_STREAK_DAYS and user not in holders:
             yield Badge(user, "streak_30", ymd, {"campus_id": campus_id, "streak": streak})
@@ -72,7 +70,7 @@ def long_streaks(
 def butterflies(
     ymd: int, campus_id: str, peers: Iterable[tuple[str, int]], holders: Collection[str], policy: CampusPolicy
 ) -> Iterator[Badge]:
-    """`peers`: of active users the peers of seven days; `holders`: who earned it on the six days before."""
+    """`peers`: active users and their peers of seven days. `holders`: who earned it in the last six days."""
     for user, met in peers:
         if met >= policy.BADGE_PEERS and user not in holders:
             yield Badge(user, "social_butterfly", ymd, {"campus_id": campus_id, "peers": met})

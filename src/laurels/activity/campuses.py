@@ -1,7 +1,8 @@
-"""Which campus each user belongs to: as Valkey remembers it, and else as PostgreSQL knows it.
+"""Finds the campus of each user: in Valkey, or else in PostgreSQL.
 
-`user:campus:USER` is the backend's to set when a profile changes. What is not there is asked of PostgreSQL,
-and remembered for an hour. A campus that PostgreSQL does not have is none: its zone is not known.
+The backend sets `user:campus:USER` in Valkey when a profile changes. A campus that is missing there is read
+from PostgreSQL and cached in Valkey for an hour. A campus that PostgreSQL does not have counts as unknown,
+because its timezone is.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ if TYPE_CHECKING:
     from laurels.activity.valkey_keys import ActivityKeys
     from laurels.valkey.client import Valkey
 
-# How long what PostgreSQL said of a user is remembered in Valkey.
+# How long Valkey caches a user's campus.
 USER_SECONDS: Final = 3600
-# How long what it said of the campuses is remembered here.
+# How long this process caches the campuses.
 CAMPUS_SECONDS: Final = 60.0
-KEYS_TOGETHER: Final = 1000
+KEYS_A_COMMAND: Final = 1000
 
 log = get_logger("laurels.activity")
 
@@ -36,31 +37,31 @@ class UserCampuses:
         self._store = store
         self._keys = keys
         self._known: dict[str, Campus] = {}
-        self._asked = float("-inf")
+        self._refreshed = float("-inf")
 
     async def of(self, users: Collection[str]) -> dict[str, Campus]:
-        """The campus of each of these users; those of whom it is not known are left out."""
+        """The campus of each of these users; users without a known campus are left out."""
         if not users:
             return {}
-        remembered = await self._remembered(users)
-        await self._refresh(set(remembered.values()))
-        found = {user: self._known[id_] for user, id_ in remembered.items() if id_ in self._known}
-        missing = [user for user in users if user not in remembered]
+        cached = await self._cached(users)
+        await self._refresh(set(cached.values()))
+        found = {user: self._known[id_] for user, id_ in cached.items() if id_ in self._known}
+        missing = [user for user in users if user not in cached]
         if missing:
-            asked = await self._store.campuses_of(missing)
-            await self._remember(asked)
-            found |= asked
+            stored = await self._store.campuses_of(missing)
+            await self._cache(stored)
+            found |= stored
         return found
 
-    async def _remembered(self, users: Iterable[str]) -> dict[str, str]:
-        """Ids of campuses, as they stand in Valkey."""
+    async def _cached(self, users: Iterable[str]) -> dict[str, str]:
+        """The campus id of each user in Valkey."""
         groups: dict[int, list[str]] = {}
         for user in users:
             groups.setdefault(shard_of(user) if self._valkey.is_cluster else 0, []).append(user)
         chunks = [
-            group[first : first + KEYS_TOGETHER]
+            group[first : first + KEYS_A_COMMAND]
             for group in groups.values()
-            for first in range(0, len(group), KEYS_TOGETHER)
+            for first in range(0, len(group), KEYS_A_COMMAND)
         ]
         answers = await self._valkey.run_all(
             strings.get_texts([*map(self._keys.campus_of, chunk)]) for chunk in chunks
@@ -72,24 +73,24 @@ class UserCampuses:
             if campus
         }
 
-    async def _remember(self, campuses: dict[str, Campus]) -> None:
-        """But never over what the backend set meanwhile."""
+    async def _cache(self, campuses: dict[str, Campus]) -> None:
+        """Never overwrites what the backend has set meanwhile."""
         await self._valkey.run_all(
             strings.put(self._keys.campus_of(user), campus.id, seconds=USER_SECONDS, if_absent=True)
             for user, campus in campuses.items()
         )
 
     async def _refresh(self, wanted: set[str]) -> None:
-        """Asks for the campuses when one is unknown, or it is long ago; while PostgreSQL is away, the known
-        ones serve.
+        """Reads the campuses again when one is unknown or the cache is old. The cache serves while PostgreSQL
+        does not answer.
         """
         now = time.monotonic()
-        if not wanted or (wanted <= self._known.keys() and now - self._asked < CAMPUS_SECONDS):
+        if not wanted or (wanted <= self._known.keys() and now - self._refreshed < CAMPUS_SECONDS):
             return
         try:
             self._known = {campus.id: campus for campus in await self._store.campuses()}
-            self._asked = now
+            self._refreshed = now
         except LaurelsError as error:
             if not wanted <= self._known.keys():
                 raise
-            log.warning("campuses are not refreshed", detail=error.detail)
+            log.warning("campuses not read from PostgreSQL; using the cached ones", detail=error.detail)

@@ -1,13 +1,14 @@
-"""Streams -> counters: read in order, folded, and applied so that nothing counts twice.
+"""Applies the events of the streams to the counters, each event exactly once.
 
-Each stream has a cursor in every shard of users, and it moves in the call that applies the effects behind it;
-a call that expects another cursor changes nothing. An event that reaches two users is applied in two shards,
-each by its own cursor. How far the whole stream is applied is told by the consumer group `laurels`, which
-moves last and is never ahead. So a batch may be read again, a worker may pause or die anywhere, and two may
-work on the same stream: the counters are the same.
+Each stream has a cursor in every shard of users. The call that applies effects also moves the cursor; a call
+that expects another cursor changes nothing. An event that reaches two users is applied in two shards, each
+with its own cursor. The consumer group `laurels` shows how far the whole stream is applied: it moves last and
+is never ahead. So a batch may be read again, a worker may pause or die anywhere, and two workers may follow
+the same stream: the counters are the same.
 
-Workers share the streams by who is there: the i-th stream is the (i mod n)-th worker's. While they disagree
-for a moment, both work, and one finds that it was done.
+Workers report to Valkey every two seconds and divide the streams: worker i of n takes every n-th stream from
+the i-th on. This saves work and protects nothing, so it needs no lock. Jobs need one (`jobs/store.py`);
+decision 0020 says why streams do not use it.
 """
 
 from __future__ import annotations
@@ -47,25 +48,25 @@ if TYPE_CHECKING:
     from laurels.clock import Clock
     from laurels.valkey.client import Valkey
 
-# What is read at once: one call a shard then takes 2 ms of Valkey.
+# Entries of a batch: Valkey then works 2 ms on the call of one shard.
 ENTRIES_TOGETHER: Final = 4000
-# Between two signs of life, and how long a worker counts as there without one.
+# Between two reports of a worker, and after how long without one the others take its streams.
 ATTEND_SECONDS: Final = 2.0
 ABSENT_SECONDS: Final = 6.0
-# How long a read blocks; how soon is tried again what failed; how often campuses are asked for again.
+# How long a read blocks; the pause after a failure; the pause between two looks at parked effects.
 BLOCK_SECONDS: Final = 5.0
 RETRY_SECONDS: Final = 1.0
 PARKED_SECONDS: Final = 5.0
-# Users of a shard whose campus is asked for again, and of each how much is released at once.
+# Users of a shard whose campus is looked up again, and effects of one user that one call releases.
 PARKED_TOGETHER: Final = 100
 WAITING_TOGETHER: Final = 1000
 MOST_DEAD: Final = 100_000
-"""Dead letters that are kept; the oldest go first."""
+"""The number of dead letters to keep; the oldest are trimmed."""
 
 Id = tuple[int, int]
 BEGINNING: Final = "0-0"
 AT_THE_END: Final = "-"
-"""No cursor is this, so a call that expects it applies nothing."""
+"""No cursor has this value, so a call that expects it applies nothing."""
 
 log = get_logger("laurels.activity")
 
@@ -90,30 +91,29 @@ class _EntryBatch:
 
 
 class Lag(NamedTuple):
-    """How one stream stands."""
+    """How far one stream is applied, in entries."""
 
     applied: int
-    """Entries, ever."""
     waiting: int
     seconds: float
-    """Age of the oldest entry that waits."""
+    """Age of the oldest waiting entry."""
     late: int
-    """Effects that came when their day had expired: they are not counted."""
+    """Effects that came after their day had expired, and do not count."""
 
 
 class StreamConsumer:
-    """Applies one stream. Others may apply it too."""
+    """Applies one stream. Other workers may apply it at the same time."""
 
     def __init__(self, accrual: Accrual, stream: str) -> None:
         self._accrual = accrual
         self._valkey = accrual.valkey
         self.stream = stream
         self.floor = BEGINNING
-        """Every entry up to here is applied."""
+        """Every entry up to this id is applied."""
         self._cursors: list[str] | None = None
 
     async def step(self) -> int:
-        """Applies the next entries; how many there were."""
+        """Applies the next batch; returns the number of its entries."""
         if self._cursors is None:
             self._cursors = await self._load_cursors()
         joined = await activity.join(self._valkey, self.stream, GROUP)
@@ -158,8 +158,10 @@ class StreamConsumer:
         return batch
 
     async def _apply(self, batch: _EntryBatch, cursors: list[str]) -> None:
-        """Until every shard that the batch reaches is at its end, by whomever, and as durably as is asked.
-        A shard that is there already may owe that to a call whose wait failed, so it is called all the same.
+        """Calls each shard until its cursor is at the end of the batch, whichever worker moved it.
+
+        Above the durability `fast`, a shard that is already there is called too: the wait of the call that
+        brought it there may have failed.
         """
         campuses = await self._accrual.campuses.of(batch.users())
         last, left = parse_id(batch.last), list(batch.effects)
@@ -185,7 +187,7 @@ class StreamConsumer:
 
 
 class Accrual:
-    """Keeps the counters of users' days. Any number of them share the work."""
+    """Keeps the counters of users' days. Any number of workers share the streams."""
 
     def __init__(self, valkey: Valkey, campuses: UserCampuses, clock: Clock) -> None:
         self.valkey = valkey
@@ -194,26 +196,26 @@ class Accrual:
         self.keys = ActivityKeys(cluster=valkey.is_cluster)
         self._worker = f"{platform.node()}:{os.getpid()}:{secrets.token_hex(4)}"
         self.share: frozenset[str] = frozenset()
-        """The streams that are this worker's."""
+        """The streams of this worker."""
         self._leads = False
 
     async def run_once(self) -> int:
-        """Applies everything that waits now; how many entries there were."""
-        applied = sum(await asyncio.gather(*(self._finish(stream) for stream in STREAMS)))
+        """Applies everything that waits now; returns the number of entries."""
+        applied = sum(await asyncio.gather(*(self._apply_all(stream) for stream in STREAMS)))
         await self.release()
         return applied
 
-    async def _finish(self, stream: str) -> int:
+    async def _apply_all(self, stream: str) -> int:
         follower, applied = StreamConsumer(self, stream), 0
         while entries := await follower.step():
             applied += entries
         return applied
 
     async def run(self) -> None:
-        """Applies what comes, until it is cancelled."""
+        """Applies events as they come, until it is cancelled."""
         apart = self.valkey.apart()
         try:
-            # By one first: redis-py loses connections that many open while it learns who is in a cluster.
+            # One command first: redis-py loses connections that are opened while it discovers a cluster.
             await apart.run(keyspace.exists(WORKERS))
             await self._work(apart)
         finally:
@@ -229,7 +231,7 @@ class Accrual:
         try:
             await asyncio.gather(*working)
         finally:
-            # Again and again: redis-py may take a cancellation for a timeout of its own.
+            # Repeated, because redis-py may take a cancellation for a timeout of its own.
             while left := [task for task in working if not task.done()]:
                 for task in left:
                     task.cancel()
@@ -239,18 +241,20 @@ class Accrual:
         try:
             await self.valkey.run(sorted_sets.remove(WORKERS, [self._worker]))
         except LaurelsError as error:
-            log.warning("a worker could not leave", detail=error.detail)
+            log.warning("worker not signed off; it expires soon", worker=self._worker, detail=error.detail)
 
     async def _attend(self) -> None:
-        """Says that this worker is there, and sees which streams are its."""
+        """Reports this worker, and learns which streams belong to it."""
         while True:
             try:
-                there = await activity.attend(self.valkey, WORKERS, self._worker, int(ABSENT_SECONDS * 1000))
-                shared = {stream: there[i % len(there)] for i, stream in enumerate(STREAMS)}
-                self.share = frozenset(stream for stream, who in shared.items() if who == self._worker)
-                self._leads = there[0] == self._worker
-            except Exception as error:  # as of a stream, below
-                log.warning("a worker cannot attend", exc_info=error)
+                workers = await activity.attend(
+                    self.valkey, WORKERS, self._worker, int(ABSENT_SECONDS * 1000)
+                )
+                own = workers.index(self._worker)
+                self.share = frozenset(STREAMS[own :: len(workers)])
+                self._leads = own == 0
+            except Exception as error:  # as in `_follow`
+                log.warning("worker not reported; retrying", worker=self._worker, exc_info=error)
             await asyncio.sleep(ATTEND_SECONDS)
 
     async def _follow(self, apart: Valkey, stream: str) -> None:
@@ -263,8 +267,8 @@ class Accrual:
             try:
                 if not await follower.step():
                     await streams.wait_for_entry(apart, stream, follower.floor, BLOCK_SECONDS)
-            except Exception as error:  # whatever goes wrong in one stream harms no other
-                log.warning("a stream is not applied", stream=stream, exc_info=error)
+            except Exception as error:  # a failure in one stream must not stop the others
+                log.warning("stream not applied; retrying", stream=stream, exc_info=error)
                 follower = StreamConsumer(self, stream)
                 await asyncio.sleep(RETRY_SECONDS)
 
@@ -274,38 +278,31 @@ class Accrual:
             try:
                 if self._leads:
                     await self.release()
-            except Exception as error:  # as of a stream
-                log.warning("what waits for a campus is not applied", exc_info=error)
+            except Exception as error:  # as in `_follow`
+                log.warning("parked effects not applied; retrying", exc_info=error)
 
     async def release(self) -> int:
-        """Applies what waited for users whose campus is known by now; how many users."""
-        some = await self.valkey.run_all(
+        """Applies the parked effects of users whose campus is known by now; returns the number of users."""
+        parked = await self.valkey.run_all(
             sets.random_members(self.keys.parked(shard), PARKED_TOGETHER) for shard in range(SHARDS)
         )
-        waiting = [user for users in some for user in users]
-        campuses = await self.campuses.of(waiting)
+        campuses = await self.campuses.of([user for users in parked for user in users])
         for user, campus in campuses.items():
-            while await self._release_some(user, campus):
-                pass
+            await self._release_user(user, campus)
         return len(campuses)
 
-    async def _release_some(self, user: str, campus: CampusLike) -> bool:
-        """Whether there was something."""
-        waits = self.keys.parked_of(user)
-        texts = await self.valkey.run(lists.first_texts(waits, WAITING_TOGETHER))
-        if not texts:
-            return False
-        now = self.clock()
-        folded = fold((Sourced.read(user, text) for text in texts), {user: campus}, now)
-        call = ShardCall(self.keys, shard_of(user), now)
-        call.key(waits)
-        await activity.release(
-            self.valkey, ActivityCall(call.keys, (*call.effects(folded), user, texts[0], len(texts)))
-        )
-        return True
+    async def _release_user(self, user: str, campus: CampusLike) -> None:
+        parked = self.keys.parked_of(user)
+        while texts := await self.valkey.run(lists.first_texts(parked, WAITING_TOGETHER)):
+            now = self.clock()
+            folded = fold((Sourced.from_text(user, text) for text in texts), {user: campus}, now)
+            call = ShardCall(self.keys, shard_of(user), now)
+            call.key(parked)
+            message = (*call.effects(folded), user, texts[0], len(texts))
+            await activity.release(self.valkey, ActivityCall(call.keys, message))
 
     async def lags(self, streams: Collection[str] = STREAMS) -> dict[str, Lag]:
-        """How each stream stands, whoever applies it."""
+        """The lag of each stream, counted over all workers."""
         fields = [f"late:{stream}" for stream in streams]
         counted = await self.valkey.run_all(
             hashes.get_many(self.keys.cursors(shard), fields) for shard in range(SHARDS)
@@ -323,7 +320,7 @@ class Accrual:
         }
 
     async def parked(self) -> int:
-        """How many users have something that waits for their campus."""
+        """How many users have parked effects."""
         return sum(
             await self.valkey.run_all(sets.cardinality(self.keys.parked(shard)) for shard in range(SHARDS))
         )

@@ -1,4 +1,4 @@
-"""The counters of one user's day, as its hash has them. Pure."""
+"""The counters of one user's day, as its hash in Valkey holds them. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """What a user did on a day. A field that the hash does not have is 0."""
+    """What a user did on a day. A field that is missing in the hash is 0."""
 
     invites_accepted: int = 0
     friends_new: int = 0
@@ -32,6 +32,4 @@ class Counters:
 
 FIELDS = tuple(field.name for field in fields(Counters))
 CAMPUS = "campus"
-"""The field with the campus that the day is pinned to: the user's when the day was first touched."""
-MUTED = "muted_for_lb"
-"""The field with the last burst of messages that does not count: its first and last second, `start-end`."""
+"""The field that pins the day to a campus: the user's when the day was first touched."""

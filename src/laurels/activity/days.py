@@ -1,4 +1,4 @@
-"""The days of a campus: they begin and end at its own midnights. Pure."""
+"""The days of a campus, which begin and end at midnight in its timezone. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from laurels.boards.timezones import zone
 from laurels.moments import HOUR, Moment
 
 KEPT: Final = 48 * HOUR
-"""How long counters stay after the end of their day."""
+"""How long counters are kept after the end of their day."""
 
 
 class Day(NamedTuple):
@@ -30,20 +30,19 @@ def _days(timezone: str) -> Days:
 
 @lru_cache(maxsize=10_000)
 def _days_around(timezone: str, number: int) -> tuple[Day, Day]:
-    """The days that an hour begins and ends in: no day is shorter."""
+    """The days in which an hour (counted from 1970) begins and ends; no day is shorter than an hour."""
     tiles = (_days(timezone).find(moment) for moment in (number * HOUR, (number + 1) * HOUR - 1))
     first, last = (Day(int(tile.text.replace("-", "")), tile.begins, tile.ends) for tile in tiles)
     return first, last
 
 
 def day_at(timezone: str, moment: Moment) -> Day:
-    """The day that the moment lies in."""
     first, last = _days_around(timezone, moment // HOUR)
     return first if moment < first.ends else last
 
 
 def day_of(timezone: str, ymd: int) -> Day:
-    """The day of that date; ValueError when the zone's calendar has none."""
+    """The day with this date; raises ValueError when the zone's calendar skipped it."""
     year, rest = divmod(ymd, 10_000)
     month, day = divmod(rest, 100)
     found = day_at(timezone, _days(timezone).locate(f"{year:04}-{month:02}-{day:02}"))

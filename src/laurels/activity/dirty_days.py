@@ -1,7 +1,7 @@
-"""Which users' days changed since somebody last looked, and what they hold.
+"""Finds the users' days that changed and are not scored yet, and reads their counters.
 
-The call that changes a day marks it with a number that only grows. Whoever has worked on a day settles its
-mark; a mark that got another number meanwhile stays. So nothing that changes is missed, whoever dies when.
+The call that changes a day marks it with a number that only grows. A worker that has scored the day settles
+the mark that it read; a mark with a new number stays. So no change is missed, even if workers die.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Mark(NamedTuple):
 
 
 class UserDay(NamedTuple):
-    """What a day holds, and the campus that it is pinned to; `` when the day has expired."""
+    """The counters of a day, and the campus that it is pinned to: empty when the day has expired."""
 
     campus: str
     counters: Counters
@@ -37,22 +37,22 @@ class Marks:
         self._keys = keys
 
     async def changed(self, shard: int, limit: int) -> list[Mark]:
-        """The days of this shard that changed, those first that changed longest ago."""
+        """The days of this shard that changed, the oldest change first."""
         found = await self._valkey.run(sorted_sets.lowest_scores(self._keys.changed(shard), limit))
         return [Mark(int(name[:8]), name[9:], int(number)) for name, number in found]
 
     async def settle(self, shard: int, marks: Iterable[Mark]) -> int:
-        """How many were: those that did not change again."""
+        """Removes the marks of days that did not change again; returns their number."""
         named = [(f"{mark.ymd}:{mark.user}", mark.number) for mark in marks]
         return await activity.unmark(self._valkey, self._keys.changed(shard), named) if named else 0
 
     async def held(self, days: Sequence[tuple[int, str]]) -> list[UserDay]:
-        """What each day (ymd, user) holds."""
+        """The counters of each day (ymd, user)."""
         keys = [self._keys.counters(ymd, user) for ymd, user in days]
         found = await self._valkey.run_all(map(hashes.get_texts, keys))
         return [UserDay(fields.get(CAMPUS, ""), Counters.of_hash(fields)) for fields in found]
 
     async def peers(self, days: Sequence[tuple[int, str]]) -> list[int]:
-        """How many others wrote to the user on a day, or accepted its invitations: each counts once."""
+        """How many distinct users wrote to the user on each day, or accepted an invitation."""
         pairs = [(self._keys.senders(ymd, user), self._keys.accepts(ymd, user)) for ymd, user in days]
         return await sets.union_cardinalities(self._valkey, pairs)

@@ -1,18 +1,18 @@
-"""The seven streams: which events they carry, and what each does to whom. Pure.
+"""Reads the events of the seven streams: the effects of each on the users. Pure.
 
-| stream | event | fields | does |
+| stream | event | fields | effect |
 | --- | --- | --- | --- |
-| `x:invites.events` | sent, accepted, declined, cancelled | from, to | accepted: an invitation more for `from`, who is one more of those whom `to` has accepted |
-| `x:friendships.events` | accepted, blocked, unblocked | user_a, user_b | accepted: a friend more for both |
-| `x:chat.events` | msg:new | from, to | a message more by `from`, who is one more of those who wrote to `to` |
-| `x:roomchat.events` | msg:new | user_id | a message more |
-| `x:rooms.events` | created, join, leave, mute, kick, role | user_id | a room created or joined more; others only touch |
-| `x:activities.events` | created, started, ended | a, b, winner or meta (JSON with `winner`) | ended: one played more for both, one won more for the winner |
+| `x:invites.events` | sent, accepted, declined, cancelled | from, to | accepted: `from` gains an accepted invitation; `to` gains `from` as a peer |
+| `x:friendships.events` | accepted, blocked, unblocked | user_a, user_b | accepted: both gain a friend |
+| `x:chat.events` | msg:new | from, to | `from` has sent a message; `to` gains `from` as a sender |
+| `x:roomchat.events` | msg:new | user_id | the user has sent a message |
+| `x:rooms.events` | created, join, leave, mute, kick, role | user_id | created, join: the user has created or joined a room; others only touch |
+| `x:activities.events` | created, started, ended | a, b, winner or meta (JSON with `winner`) | ended: both have played, the winner has won |
 | `x:presence.heartbeats` | none, or any | user_id | touches |
 
-Whoever an effect reaches is touched by it. Ids are UUIDs. When it happened is said by `at` (like
-2025-10-24T12:00:00Z), else by `ts` (Unix time, in seconds or milliseconds), else by the id of the entry. Other
-fields are ignored.
+Every effect touches its user's day. Ids are UUIDs. The time of an event is its field `at` (like
+2025-10-24T12:00:00Z), or else `ts` (Unix time, in seconds or milliseconds), or else that of the entry's id.
+Other fields are ignored.
 """  # noqa: E501  # a table
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ if TYPE_CHECKING:
 
 _UUID: Final = re.compile(rb"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 _UNIX_TIME: Final = re.compile(rb"\d{1,16}(?:\.\d{1,9})?")
-# As seconds the year 5138, as milliseconds March 1973: nobody means either.
+# Smaller numbers are seconds: as seconds this is the year 5138, as milliseconds March 1973.
 _MILLISECONDS_FROM: Final = 100_000_000_000
 _DIGITS_OF_MILLISECONDS: Final = 13  # from 2001 to 2286
 AHEAD_MILLISECONDS: Final = 60_000
-"""How far before its own time an event may be read: clocks differ."""
+"""How far in the future the time of an event may lie, because clocks differ."""
 
 SENDER: Final = "sender"
-"""Somebody wrote to the user."""
+"""Another user wrote to the user."""
 ACCEPT: Final = "accept"
-"""Somebody accepted the user's invitation."""
+"""Another user accepted the user's invitation."""
 TOUCH: Final = "touch"
-"""Nothing but that the user was there."""
+"""The user was active."""
 
 
 class BadEvent(Exception):
-    """The event cannot be counted, and why."""
+    """The event cannot be counted; the message says why."""
 
 
 class Effect(NamedTuple):
@@ -58,7 +58,7 @@ class Effect(NamedTuple):
     what: str
     """A counter that grows by one, or `SENDER`, `ACCEPT` or `TOUCH`."""
     other: str = ""
-    """Who wrote, or accepted."""
+    """The user who wrote or accepted."""
 
 
 class ActivityEvent(NamedTuple):
@@ -68,7 +68,7 @@ class ActivityEvent(NamedTuple):
 
 
 def read_event(stream: str, added: int, fields: Mapping[bytes, bytes], now: int) -> ActivityEvent:
-    """What the entry says; raises `BadEvent`. `added`, from its id, and `now`: milliseconds since 1970."""
+    """The event of an entry. `added` (from the entry's id) and `now` are milliseconds since 1970."""
     at = _moment(fields, added)
     if at > now + AHEAD_MILLISECONDS:
         raise BadEvent("at: lies in the future")
@@ -93,7 +93,7 @@ def _moment(fields: Mapping[bytes, bytes], added: int) -> int:
 
 @lru_cache(maxsize=100_000)
 def _canonical(text: bytes) -> str | None:
-    """The same for every way to write a UUID; None for what is none."""
+    """The UUID in lower case; None for any other text."""
     return text.decode().lower() if _UUID.fullmatch(text) else None
 
 

@@ -1,8 +1,8 @@
-"""Freezing a campus day: scores with ranks, streaks, badges, and what is to be told of them.
+"""Finalizes campus days: scores with ranks, streaks, badges, and the events about them.
 
-A day is due five minutes after its end. It is computed from the counters that Valkey holds, and from those
-that it was finalized from before where Valkey has none: so it can be finalized again at any time, by anybody,
-and comes out the same. Events that come late while the counters live mark the day, and it is corrected.
+A day is due five minutes after its end. It is computed from the counters in Valkey, and for users without any
+from those of the last run. So any worker can finalize it again at any time, with the same result. An event
+that comes late, while the counters still live, marks the day, and the day is corrected.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ if TYPE_CHECKING:
     from laurels.moments import Moment
     from laurels.valkey.client import Valkey
 
-    Tell = Callable[[str], Awaitable[None]]
+    Report = Callable[[str], Awaitable[None]]
 
 DUE_AFTER: Final = 5 * 60 * SECOND
-"""How long after its end a day is finalized: at 00:05 of the campus."""
+"""How long after its end a day is finalized: at 00:05 in the campus's timezone."""
 FIRST_DAYS: Final = 2
-"""How many days back a campus begins that was never finalized: older counters have expired."""
+"""How many days back a new campus begins: older counters have expired."""
 
 USERS_A_CALL: Final = 500
 
@@ -56,8 +56,8 @@ class Finalizer:
     totals: Totals
     clock: Clock
 
-    async def run_due(self, tell: Tell) -> str:
-        """Finalizes every day that is due, or is to be corrected, oldest first."""
+    async def run_due(self, report: Report) -> str:
+        """Finalizes every day that is due or needs a correction, oldest first; returns a summary."""
         campuses = {campus.id: campus for campus in await self.campuses.campuses() if is_sound(campus)}
         for campus in campuses.values():
             await self.rankings.ensure(campus)
@@ -67,11 +67,11 @@ class Finalizer:
             for key in work:
                 try:
                     active += await self.finalize(campuses[key.campus_id], key.ymd)
-                except LaurelsError as error:  # what is wrong with one campus harms no other
+                except LaurelsError as error:  # a failure in one campus must not stop the others
                     failed[key] = error
                     continue
                 done += 1
-                await tell(f"{done} days, {active} users")
+                await report(f"{done} days, {active} users")
         if failed:
             key, error = next(iter(failed.items()))
             raise LaurelsError(
@@ -80,7 +80,7 @@ class Finalizer:
         return f"{done} days of {active} users finalized"
 
     async def finalize(self, campus: Campus, ymd: int) -> int:
-        """Finalizes one day, or corrects it; how many users were active."""
+        """Finalizes or corrects one day; returns the number of active users."""
         began = time.monotonic()
         key, day = DayKey(ymd, campus.id), day_of(campus.timezone, ymd)
         await self.days.open_day(key)
@@ -95,7 +95,7 @@ class Finalizer:
             await self._keep_streaks(day_rows.changes.streaks)
             until = days_from(ymd, policy.BADGE_PEER_DAYS - 1)
             now = datetime_of(self.clock())
-            # Last: from here on, whoever asks for the day again waits for the commit.
+            # Last, because a request to finalize the day again waits from here on for the commit.
             await day_rows.finish(asked, policy.version, len(rows), until, now)
         awarded = [badge.kind for badge in day_rows.changes.awarded]
         await self.totals.add(Worked(PERIODS, SCOPES, 1, time.monotonic() - began, awarded))
@@ -111,18 +111,18 @@ class Finalizer:
         return sorted(due | {key for key in await self.days.unanswered() if key.campus_id in campuses})
 
     async def _live(self, key: DayKey) -> dict[str, DayCounts]:
-        """What Valkey holds of the day, a few hundred users a call."""
+        """The counters of the day in Valkey, with the peers."""
         keys = ActivityKeys(cluster=self.valkey.is_cluster)
         marks = Marks(self.valkey, keys)
         found: dict[str, DayCounts] = {}
         for shard in range(SHARDS):
             users = await self._users(keys.campus_users(shard, key.ymd, key.campus_id))
             for first in range(0, len(users), USERS_A_CALL):
-                some = users[first : first + USERS_A_CALL]
-                held = await marks.held([(key.ymd, user) for user in some])
+                chunk = users[first : first + USERS_A_CALL]
+                held = await marks.held([(key.ymd, user) for user in chunk])
                 present = {
                     user: each.counters
-                    for user, each in zip(some, held, strict=True)
+                    for user, each in zip(chunk, held, strict=True)
                     if each.campus == key.campus_id
                 }
                 peers = await _peers(marks, key.ymd, present)
@@ -136,7 +136,7 @@ class Finalizer:
         return sorted({user async for users in sets.scan(self.valkey, key, USERS_A_CALL) for user in users})
 
     async def _keep_streaks(self, changed: Sequence[StreakRow]) -> None:
-        """The hashes beside the table, for whoever reads them in Valkey."""
+        """Copies changed streaks to Valkey, where the documented clients read them."""
         keys = ActivityKeys(cluster=self.valkey.is_cluster)
         for first in range(0, len(changed), USERS_A_CALL):
             await self.valkey.run_all(
@@ -149,7 +149,7 @@ class Finalizer:
 
 
 def _ended(timezone: str, newest: int | None, now: Moment) -> Iterator[int]:
-    """The days after the newest one that are due."""
+    """The due days after the newest one."""
     day = _first(timezone, newest, now)
     while day.ends + DUE_AFTER <= now:
         yield day.ymd
@@ -160,7 +160,7 @@ def _first(timezone: str, newest: int | None, now: Moment) -> Day:
     if newest is not None:
         try:
             return day_at(timezone, day_of(timezone, newest).ends)
-        except ValueError:  # the campus was moved to where that day did not exist
+        except ValueError:  # the campus has moved to a timezone that skipped that day
             pass
     day = day_at(timezone, now)
     for _ in range(FIRST_DAYS):
@@ -169,7 +169,7 @@ def _first(timezone: str, newest: int | None, now: Moment) -> Day:
 
 
 async def _peers(marks: Marks, ymd: int, present: dict[str, Counters]) -> dict[str, int]:
-    """Distinct peers of each; where only one of the two sets has members, its size says it."""
+    """The number of distinct peers of each user. Only a user with members in both sets needs their union."""
     peers = {
         user: counters.uniq_senders + counters.uniq_invite_accept_from for user, counters in present.items()
     }
@@ -198,7 +198,7 @@ async def _ranked(
 
 
 def _streak(known: Streaks, before: int) -> int:
-    """Of an active day. What it began with stays where nothing is known of the day before."""
+    """The streak of an active day. It keeps the streak of its last run if the day before is unknown."""
     if known.before is not None:
         return known.before + 1
     if known.own is not None:

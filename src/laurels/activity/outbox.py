@@ -1,7 +1,7 @@
-"""Telling others: what finalized days changed goes into a stream, each once and in order.
+"""Publishes the events of finalized days to a stream, each once and in order.
 
-An entry's id is made of its number in the outbox, and a stream takes no id that is not greater than its last:
-so whoever sends, however often, and whoever dies between, each entry is there once.
+The id of an entry is its number in the outbox, and a stream accepts only ids greater than its last one. So
+each entry appears once, however many workers send it and however often.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 STREAM: Final = f"{EVENTS}leaderboards.events"
 MOST_ENTRIES: Final = 1_000_000
-"""About how many the stream keeps: those that are older are trimmed."""
+"""About how many entries the stream keeps; older ones are trimmed."""
 KEPT: Final = timedelta(days=30)
-"""How long PostgreSQL keeps what was told: a stream that is lost gets it again."""
+"""How long PostgreSQL keeps events that were sent, to send them again to a stream that was lost."""
 
-ENTRIES_A_TIME: Final = 500
+ENTRIES_A_CALL: Final = 500
 
 
 @dataclass(frozen=True)
@@ -38,29 +38,30 @@ class Relay:
     clock: Clock
 
     async def run_once(self) -> int:
-        """Sends what the stream does not have yet; how many entries."""
+        """Sends the events that the stream does not have yet; returns their number."""
         await self.store.number()
         began = sent = await last_number(self.valkey, STREAM)
         if sent > (newest := await self.store.newest()):
             raise LaurelsError(
-                f"{STREAM} has the id {sent}-0 and the outbox goes to {newest}: somebody else writes there"
+                f"{STREAM} ends at {sent}-0, but the outbox at {newest}: another program writes to it. "
+                "Stop it and delete the stream; Laurels then sends the events again"
             )
-        while told := await self.store.after(sent, ENTRIES_A_TIME):
-            entries = [(each.number, _fields(each)) for each in told]
+        while events := await self.store.after(sent, ENTRIES_A_CALL):
+            entries = [(event.number, _fields(event)) for event in events]
             last = await append_numbered(self.valkey, STREAM, entries, MOST_ENTRIES)
             if last <= sent:
-                raise Unavailable(f"{STREAM} took nothing; try again")
+                raise Unavailable(f"{STREAM} accepted no entries; try again")
             sent = last
         return sent - began
 
     async def forget(self) -> int:
-        """Lets go of what was told long ago; how much it was."""
+        """Deletes old events; returns their number."""
         return await self.store.forget(datetime_of(self.clock()) - KEPT)
 
 
-def _fields(told: OutboxEvent) -> dict[str, Value]:
-    """Text as it is; what is more than a number as JSON."""
-    fields: dict[str, Value] = {"event": told.event}
-    for name, value in told.payload.items():
+def _fields(event: OutboxEvent) -> dict[str, Value]:
+    """The fields of an entry: text and numbers as they are, other values as JSON."""
+    fields: dict[str, Value] = {"event": event.event}
+    for name, value in event.payload.items():
         fields[name] = value if isinstance(value, str | int | float) else msgspec.json.encode(value)
     return fields

@@ -1,7 +1,7 @@
-"""What counts how much: the weights and caps of a day, under one version. Pure.
+"""Policies: the weights and caps that score a day. Pure.
 
-A day is scored under the policy of its date, also when it is scored again later. A change of a weight is a
-new version, in force from a day that has not begun anywhere.
+A day is always scored under the policy of its date, also when it is scored again later. A changed weight is a
+new version, in force from a date that has not begun in any timezone.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class CampusPolicy:
         return Weights.of(self)
 
     def streak_multiplier(self, days: int) -> Fraction:
-        """Exact; linear from the first day to the thirtieth, up to the maximum."""
+        """Rises linearly from the first day to the thirtieth, up to the maximum; exact."""
         return self._multipliers[min(max(days, 1), 30) - 1]
 
     @cached_property
@@ -68,7 +68,7 @@ class Weights:
     """The weights as whole numbers of a unit, so that sums are exact and equal scores are equal."""
 
     units: int
-    """How many make 1."""
+    """The number of units in 1."""
     invite_accept: int
     friend_new: int
     dm_sent: int
@@ -102,9 +102,8 @@ class Weights:
 
 
 POLICIES: Final = ((0, CampusPolicy(version=1)),)
-"""From which date on (ymd) each is in force; oldest first."""
+"""The policies, oldest first, each with the date (ymd) from which it is in force."""
 
 
 def policy_on(ymd: int) -> CampusPolicy:
-    """The policy that the day of this date is scored under, for ever."""
     return next(policy for since, policy in reversed(POLICIES) if since <= ymd)

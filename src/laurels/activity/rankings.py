@@ -1,6 +1,6 @@
-"""The boards of campuses: four scopes each, by day, and as rolling sums of the last 7 and 30 days.
+"""The boards of a campus: one for each scope, with days and rolling sums of the last 7 and 30 days.
 
-A daily entry is the score of the day as it stands: placing it again changes nothing. The sums move with it.
+A daily entry is the present score of the day, so placing it again changes nothing. The sums move with it.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ PROJECT: Final = "campus"
 
 Period = Literal["daily", "weekly", "monthly"]
 PERIODS: Final[dict[Period, str]] = {"daily": "daily", "weekly": "rolling_7d", "monthly": "rolling_30d"}
-"""The documented periods, and the windows that they are."""
+"""The window of each documented period."""
 DAYS: Final[dict[Period, int]] = {"daily": 1, "weekly": 7, "monthly": 30}
 
-# A day is corrected within 48 hours of its end, and by workers that were away for a while.
+# Days are corrected within 48 hours of their end; this leaves time for workers that were down.
 LATENESS: Final = timedelta(days=4)
-# Six months have at most so many days.
+# The most days that six months can have.
 SIX_MONTHS: Final = timedelta(days=184)
 
 MEMBERS_A_COMMAND: Final = 500
-DEFINING_TIMES: Final = 4
+DEFINE_ATTEMPTS: Final = 4
 
 
 def board_of(scope: Scope, campus_id: str) -> BoardRef:
@@ -54,7 +54,7 @@ def board_of(scope: Scope, campus_id: str) -> BoardRef:
 
 
 def definition_of(scope: Scope, campus: Campus, *, cluster: bool) -> BoardDefinition:
-    """On one node the keys have their documented names. A cluster spreads boards by names of their own."""
+    """On one node the keys have their documented names; a cluster needs names that carry the board's tag."""
     keys = {
         window: f"{CAMPUS_WINDOW}{scope}:{period}:{campus.id}:{{yyyymmdd}}"
         for period, window in PERIODS.items()
@@ -76,7 +76,7 @@ def definition_of(scope: Scope, campus: Campus, *, cluster: bool) -> BoardDefini
 
 
 def is_sound(campus: Campus) -> bool:
-    """Whether its zone is known; others may write the table of campuses too."""
+    """Whether its timezone is known. Other programs write the table of campuses, too."""
     return campus.timezone in zone_names()
 
 
@@ -95,15 +95,15 @@ class Rankings:
         self._clock = clock
 
     async def ensure(self, campus: Campus) -> None:
-        """Defines the boards of a campus, or brings them up to date."""
+        """Defines the boards of a campus, or updates their definitions."""
         for scope in SCOPES:
             await self.board(scope, campus)
 
     async def board(self, scope: Scope, campus: Campus) -> Board:
-        """As the campus is now; asks no store about a board in use."""
+        """The board of a scope, defined as the campus is now. A board in use costs no query."""
         ref = board_of(scope, campus.id)
         wanted = definition_of(scope, campus, cluster=self._valkey.is_cluster)
-        for _ in range(DEFINING_TIMES):
+        for _ in range(DEFINE_ATTEMPTS):
             try:
                 board = await self._catalog.board(ref)
                 if board.definition == wanted and board.owner == "campus":
@@ -114,35 +114,35 @@ class Rankings:
                 await self._definer.define(ref, wanted)
             except Conflict:  # another process defines it at this moment
                 await self._catalog.refresh(ref)
-        raise Conflict(f"{ref} is defined otherwise than a campus's board is, and cannot be changed to it")
+        raise Conflict(f"the board {ref} exists with a definition that cannot become a campus's: drop it")
 
     async def place(self, campus: Campus, day: Day, scores: Mapping[str, Scores]) -> int:
-        """Brings the day's entries of these users up to date, in every scope; how many changed."""
+        """Updates the day's entries of these users in every scope; returns how many changed."""
         now = self._clock()
         if now < day.begins or now - day.ends >= LATENESS // MICROSECOND:
             return 0
-        placed = await asyncio.gather(*(self._place(scope, campus, day, scores) for scope in SCOPES))
-        return sum(placed)
+        changed = await asyncio.gather(*(self._place(scope, campus, day, scores) for scope in SCOPES))
+        return sum(changed)
 
     async def _place(self, scope: Scope, campus: Campus, day: Day, scores: Mapping[str, Scores]) -> int:
         board = await self.board(scope, campus)
         wanted = {user: getattr(each, scope) for user, each in scores.items()}
-        held = await self._held(board, day, list(wanted))
+        present = await self._present(board, day, list(wanted))
         at = datetime_of(min(self._clock(), day.ends - 1))
-        changed = [Submission(user, score, at=at) for user, score in wanted.items() if held[user] != score]
+        changed = [Submission(user, score, at=at) for user, score in wanted.items() if present[user] != score]
         durability = self._valkey.durability
         done = await self._submitter.submit_many(board.ref, changed, durability=durability)
         if durability != "fast" and len(changed) < len(wanted):
-            # What is there already may not be as durable yet.
+            # An earlier run may have written the others with less durability.
             await self._submitter.confirm(board.ref, durability)
         if done.rejected:
             raise LaurelsError(f"{board.ref} refused a score of {day.ymd}: {done.rejected[0].detail}")
         return len(changed)
 
-    async def _held(self, board: Board, day: Day, users: list[str]) -> dict[str, float | None]:
+    async def _present(self, board: Board, day: Day, users: list[str]) -> dict[str, float | None]:
         key = board.window_key(0, WindowAddress("daily", slot_of(day.ymd), WHOLE))
-        held: dict[str, float | None] = {}
+        present: dict[str, float | None] = {}
         for first in range(0, len(users), MEMBERS_A_COMMAND):
-            some = users[first : first + MEMBERS_A_COMMAND]
-            held |= zip(some, await self._valkey.run(sorted_sets.scores(key, some)), strict=True)
-        return held
+            chunk = users[first : first + MEMBERS_A_COMMAND]
+            present |= zip(chunk, await self._valkey.run(sorted_sets.scores(key, chunk)), strict=True)
+        return present

@@ -1,7 +1,8 @@
-"""Scores while the day lasts: whoever changed is scored again, and placed on the boards within seconds.
+"""Scores the users whose day has changed, and updates their entries on the boards within seconds.
 
-A score is a function of the day's counters and of the streak, so doing it twice, or at once with another,
-leaves the same entries. A day that is finalized, or just being so, is left to that: it is asked for again.
+A score is a function of the day's counters and the streak, so two workers that score the same user leave the
+same entry. A day that is finalized, or is being finalized, is not scored here: its finalization is requested
+again.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from laurels.valkey.client import Valkey
 
 MARKS_A_SHARD: Final = 100
-# Counters live for 48 hours after their day: so many days before it may be active and not finalized.
+# Counters live for 48 hours after their day, so this many days before it may be active and not finalized.
 UNFINALIZED_DAYS: Final = 3
 
 log = get_logger("laurels.campus")
@@ -52,7 +53,7 @@ class Rescorer:
     clock: Clock
 
     async def run_once(self) -> int:
-        """Scores those that changed longest ago; how many days of users were looked at."""
+        """Scores the days that changed longest ago; returns the number of marks that it settled."""
         began = time.monotonic()
         marks = Marks(self.valkey, ActivityKeys(cluster=self.valkey.is_cluster))
         found = await asyncio.gather(*(marks.changed(shard, MARKS_A_SHARD) for shard in range(SHARDS)))
@@ -68,7 +69,7 @@ class Rescorer:
         return len(settled)
 
     async def _rescore(self, marks: Marks, changed: list[Mark]) -> tuple[list[Mark], int]:
-        """The marks that are done with, and how many campus days were brought up to date."""
+        """The marks to settle, and how many campus days were updated."""
         held = await marks.held([(mark.ymd, mark.user) for mark in changed])
         campuses = {campus.id: campus for campus in await self.campuses.campuses() if is_sound(campus)}
         days: dict[DayKey, dict[str, Counters]] = {}
@@ -78,16 +79,20 @@ class Rescorer:
                 continue  # it has expired
             campus = campuses.get(each.campus)
             if campus is None:
-                log.warning("a campus is gone, or its zone unknown", campus=each.campus, ymd=mark.ymd)
+                log.warning(
+                    "day not scored: its campus is gone or has an unknown timezone",
+                    campus=each.campus,
+                    ymd=mark.ymd,
+                )
             elif self.clock() < day_of(campus.timezone, mark.ymd).begins:
-                waiting.add(mark)  # by an event's clock that is ahead of ours
+                waiting.add(mark)  # its event came from a clock ahead of ours
             else:
                 days.setdefault(DayKey(mark.ymd, campus.id), {})[mark.user] = each.counters
         for key in await self.days.ask_again(days.keys()):
             del days[key]
         for key, counters in days.items():
             await self._place(campuses[key.campus_id], key.ymd, counters)
-        # What was opened meanwhile may have been finalized before what was placed just now.
+        # A day opened meanwhile may have been finalized from older counters than those placed just now.
         await self.days.ask_again(await self.days.opened(days.keys()))
         return [mark for mark in changed if mark not in waiting], len(days)
 
@@ -100,7 +105,7 @@ class Rescorer:
         await self.rankings.place(campus, day_of(campus.timezone, ymd), scores)
 
     async def _streaks(self, ymd: int, users: list[str]) -> dict[str, int]:
-        """The streak of each, as it will be when the days up to this one are finalized."""
+        """The streak that each user will have when the days up to this one are finalized."""
         before = [days_from(ymd, -ago) for ago in range(1, UNFINALIZED_DAYS + 1)]
         known = await self.days.streaks(users, before)
         active = await self._active(users, before)
@@ -112,7 +117,7 @@ class Rescorer:
         return streaks
 
     async def _active(self, users: list[str], days: Iterable[int]) -> dict[str, set[int]]:
-        """On which of these days each has been active, as far as Valkey still knows."""
+        """On which of these days each user was active; days whose counters have expired are left out."""
         keys = ActivityKeys(cluster=self.valkey.is_cluster)
         asked = [(user, ymd) for user in users for ymd in days]
         found = await self.valkey.run_all(keyspace.exists(keys.counters(ymd, user)) for user, ymd in asked)

@@ -1,11 +1,11 @@
-"""What a day's counters are worth: three pillars, and overall by the streak. Pure.
+"""Scores a day: three pillars from its counters, and overall from the pillars and the streak. Pure.
 
     social      3 invites_accepted + 5 friends_new + 0.3 min(dm_sent, 60) + 0.15 min(room_sent, 80)
     engagement  2 acts_played + 3 acts_won + 1 min(rooms_joined, 6) + 2 min(rooms_created, 2)
     popularity  1 min(uniq_senders, 20) + 2 min(uniq_invite_accept_from, 10)
     overall     (social + engagement + popularity) * streak_multiplier
 
-Each score is the double nearest to the exact value: whoever has earned the same has the same score.
+Each score is the double nearest to the exact value, so users who earned the same have the same score.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Scores(NamedTuple):
 
 
 def score(counters: Counters, streak: int, policy: CampusPolicy) -> Scores:
-    """The scores of a day that is the so-manieth in a row."""
+    """`streak`: the number of active days in a row, this one included."""
     weights = policy.weights
     social = (
         weights.invite_accept * counters.invites_accepted

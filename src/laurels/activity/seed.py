@@ -1,4 +1,4 @@
-"""An invented world put where a real one would be: people into PostgreSQL, events into the streams."""
+"""Loads a simulated world: its people into PostgreSQL, its events into the streams."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ if TYPE_CHECKING:
     from laurels.activity.store.people import CampusStore
     from laurels.valkey.client import Valkey
 
-EVENTS_TOGETHER: Final = 1000
+EVENTS_A_CALL: Final = 1000
 
 
 async def populate(store: CampusStore, world: World) -> None:
-    """Campuses and users; those that are there already stay."""
+    """Stores the campuses and users."""
     await store.put_campuses(Campus(*campus) for campus in world.campuses)
     await store.put_users(
         User(person.id, world.campuses[person.campus].id, person.handle) for person in world.people
     )
 
 
-async def pour(
+async def add_events(
     valkey: Valkey, events: Iterable[SimulatedEvent], progress: Callable[[int], None] = lambda _: None
 ) -> int:
-    """Adds the events to their streams, in order; how many there were."""
-    added, coming = 0, iter(events)
-    while some := list(islice(coming, EVENTS_TOGETHER)):
-        await valkey.run_all(streams.add(event.stream, event.fields) for event in some)
-        added += len(some)
+    """Adds the events to their streams, in order; returns their number."""
+    added, rest = 0, iter(events)
+    while chunk := list(islice(rest, EVENTS_A_CALL)):
+        await valkey.run_all(streams.add(event.stream, event.fields) for event in chunk)
+        added += len(chunk)
         progress(added)
     return added

@@ -1,4 +1,4 @@
-"""What is to change in one shard of users -> one call. Pure; `activity.lua` says what it is made of."""
+"""Builds the call that applies effects to one shard of users. Pure; `activity.lua` describes its message."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ShardCall:
-    """Collects the keys of a call, and the effects that name them by index."""
+    """Collects the keys of a call; its effects name them by index."""
 
     def __init__(self, keys: ActivityKeys, shard: int, now: Moment) -> None:
         self._names = keys
@@ -32,20 +32,18 @@ class ShardCall:
         return self._indexes[name]
 
     def effects(self, folded: Folded) -> tuple[Any, ...]:
-        """What every kind of call begins with."""
-        late = [part for pair in folded.late.items() for part in pair]
-        return (RATE, LENGTH), late, [self._day(change) for change in folded.days.values()]
+        """The part of the message that every kind of call begins with."""
+        days = [self._day(change) for change in folded.days.values()]
+        return (RATE, LENGTH), _flat(folded.late.items()), days
 
     def parked(self, folded: Folded) -> list[Any]:
-        return [
-            part
-            for user, waiting in folded.parked.items()
-            for part in (self.key(self._names.parked_of(user)), user, waiting)
-        ]
+        return _flat(
+            (self.key(self._names.parked_of(user)), user, effects) for user, effects in folded.parked.items()
+        )
 
     def _day(self, change: DayChange) -> tuple[Any, ...]:
         ymd, user, names = change.day.ymd, change.user, self._names
-        seconds = [part for second, sent in change.seconds.items() for part in (second, *sent)]
+        seconds = _flat((second, *sent) for second, sent in change.seconds.items())
         return (
             self.key(names.counters(ymd, user)),
             f"{ymd}:{user}",
@@ -62,5 +60,5 @@ class ShardCall:
         )
 
 
-def _flat(pairs: Iterable[tuple[Any, ...]]) -> list[Any]:
-    return [part for pair in pairs for part in pair]
+def _flat(rows: Iterable[tuple[Any, ...]]) -> list[Any]:
+    return [value for row in rows for value in row]

@@ -1,4 +1,4 @@
-"""Invented campuses, and what their people do: believable, and the same for the same seed. Pure.
+"""Simulates campuses and what their people do; the same seed gives the same events. Pure.
 
 Chance is an argument, as time is. Events come in the order of their times; each carries its own (`ts`).
 """
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from random import Random
 
 PLACES: Final = (
-    ("Harbour University", "Pacific/Auckland"),  # the first to see a new day; with summer time
-    ("Lagoon College", "Pacific/Honolulu"),  # across the date line from it; without
+    ("Harbour University", "Pacific/Auckland"),  # among the first to begin a day; has summer time
+    ("Lagoon College", "Pacific/Honolulu"),  # beyond the date line; has no summer time
     ("Old Bridge University", "America/New_York"),
     ("Linden Institute", "Europe/Berlin"),
     ("Maple Polytechnic", "Asia/Tokyo"),
@@ -34,16 +34,16 @@ PLACES: Final = (
 NAMES: Final = """
     ada bela carlos dina emre fay goran hana ivo june kofi lena milo nora omar pia quinn rosa sami tara
     uma vito wanda xiu yara zeno
-""".split()  # noqa: SIM905  # words read best as words
+""".split()  # noqa: SIM905  # easier to read than a list
 KINDS: Final = ("chess", "trivia", "pool", "karaoke", "table tennis")
 
-# By the hour on the campus's wall: asleep at four, at its busiest in the evening.
+# Activity by the local hour: least before dawn, most in the evening.
 RHYTHM: Final = (4, 2, 1, 1, 1, 1, 2, 4, 7, 9, 10, 10, 12, 11, 10, 10, 11, 13, 15, 17, 18, 16, 12, 8)
 EVENTS_A_DAY: Final = 40
-"""By one user, on average."""
+"""The average for one user."""
 FRIENDS: Final = 12
 SPAMMERS: Final = 100
-"""One user of so many writes, once a day, far more than anybody reads."""
+"""One in this many users sends a burst of messages once a day."""
 BURST_SECONDS: Final = 20
 BURST_RATE: Final = 8
 
@@ -76,9 +76,9 @@ class SimulationPlan:
     users: int = 300
     """On all campuses together."""
     days: int = 3
-    """Today, and so many less one before, by each campus's own calendar."""
+    """Today included, by each campus's own calendar."""
     events: int | None = None
-    """About how many; as many as such people make, when it is not said."""
+    """About how many; None for the average of so many users and days."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.campuses <= len(PLACES):
@@ -88,14 +88,12 @@ class SimulationPlan:
 
 
 class World:
-    """Campuses and their people."""
-
     def __init__(self, plan: SimulationPlan, chance: Random) -> None:
         self.campuses = [SimulatedCampus(_uuid(chance), *PLACES[i]) for i in range(plan.campuses)]
         self.rooms = [[_uuid(chance) for _ in range(8)] for _ in self.campuses]
         self.residents = [range(i, plan.users, plan.campuses) for i in range(plan.campuses)]
         self.people = [self._person(number, plan, chance) for number in range(plan.users)]
-        # A few do most of it, as everywhere.
+        # Cumulative weights: a few people cause most events.
         self.liveliness = [
             list(accumulate(1 / (1 + place) ** 0.7 for place in range(len(residents))))
             for residents in self.residents
@@ -126,12 +124,11 @@ class World:
 
 
 def expected_events(plan: SimulationPlan) -> int:
-    """About how many there will be."""
     return plan.events or plan.users * plan.days * EVENTS_A_DAY
 
 
 def simulate(world: World, plan: SimulationPlan, until: Moment, chance: Random) -> Iterator[SimulatedEvent]:
-    """What these people do up to that moment, in order."""
+    """The events of these people up to a moment, in order."""
     begins = [_first_day(campus.timezone, plan.days, until) for campus in world.campuses]
     hours = range(min(begins) // HOUR, until // HOUR + 1)
     weights = [
@@ -176,7 +173,7 @@ def _rhythm(timezone: str, hour: int) -> int:
 
 
 def _bursts(world: World, begins: list[Moment], until: Moment, chance: Random) -> list[tuple[Moment, int]]:
-    """When each spammer begins, once a day."""
+    """The begin of each burst, and the person who sends it."""
     spammers = range(0, len(world.people), SPAMMERS)
     return [
         (chance.randrange(begin, min(until, begin + 24 * HOUR)), person)
@@ -186,7 +183,7 @@ def _bursts(world: World, begins: list[Moment], until: Moment, chance: Random) -
 
 
 def _burst(world: World, person: int, began: int, until: int, chance: Random) -> Iterator[SimulatedEvent]:
-    """Far more than five messages a second, in the second that it begins and those that follow."""
+    """`BURST_RATE` messages a second for `BURST_SECONDS`."""
     for second in range(BURST_SECONDS):
         for _ in range(BURST_RATE):
             at = began // 1000 * 1000 + second * 1000 + chance.randrange(1000)
@@ -271,6 +268,6 @@ def _made(stream: str, at: int, fields: dict[str, str]) -> SimulatedEvent:
 
 
 def _uuid(chance: Random) -> str:
-    """Of the fourth kind."""
+    """A version 4 UUID."""
     digits = f"{chance.getrandbits(128) & ~(0xF << 76) & ~(0x3 << 62) | 4 << 76 | 2 << 62:032x}"
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))

@@ -1,6 +1,6 @@
-"""Days in a row: how many a user has been active, up to a day. Pure.
+"""Streaks: how many days in a row a user was active. Pure.
 
-A day counts itself. The day before is the date before: zones and clock changes do not break a streak.
+A streak includes its last day. Days follow each other by date, so zones and clock changes break no streak.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Streak:
-    """As the last finalized day left it."""
+    """A user's streak as of the last finalized day."""
 
     current: int = 0
     best: int = 0
@@ -23,7 +23,7 @@ class Streak:
 
 
 def date_of(ymd: int) -> date:
-    """ValueError when there is no such date.
+    """Raises ValueError when there is no such date.
 
     >>> date_of(20251024)
     datetime.date(2025, 10, 24)
@@ -36,7 +36,7 @@ def ymd_of(day: date) -> int:
 
 
 def days_from(ymd: int, days: int) -> int:
-    """The date so many days later, or earlier.
+    """The date that many days later; earlier if `days` is negative.
 
     >>> days_from(20251101, -1)
     20251031
@@ -45,9 +45,9 @@ def days_from(ymd: int, days: int) -> int:
 
 
 def streak_on(ymd: int, known: Streak, finalized: Mapping[int, int], active: Container[int]) -> int:
-    """The streak of a day on which the user is active.
+    """The streak on a day on which the user is active.
 
-    `finalized`: the streaks of days before that are; `active`: days that are not yet, but were active.
+    `finalized`: the streaks of earlier days that are finalized. `active`: the active days that are not.
     """
     days = 1
     while (before := days_from(ymd, -days)) in active and before not in finalized:

@@ -1,6 +1,6 @@
-"""What people ask: a campus's table, and how they stand themselves.
+"""Reads a campus's table, and one user's summary, streak and days.
 
-A table comes from the board; where Valkey no longer has it, from the finalized days.
+A table comes from the board in Valkey, or, once it has expired there, from the finalized days in PostgreSQL.
 """
 
 from __future__ import annotations
@@ -31,13 +31,11 @@ if TYPE_CHECKING:
     from laurels.scores.queries import Reader
 
 MOST_DAYS = 400
-"""How many days a calendar may span."""
+"""The most days that one request for a user's days may span."""
 
 
 @dataclass(frozen=True)
 class TableQuery:
-    """Which table."""
-
     scope: Scope
     period: Period
     campus_id: str
@@ -46,14 +44,14 @@ class TableQuery:
     offset: int = 0
     deltas: bool = False
     user_id: str | None = None
-    """Whose row is told too, wherever it stands."""
+    """A user whose row is returned too, whatever its rank."""
 
 
 class Delta(NamedTuple):
-    """Since the day before; None for who was not in that table."""
+    """The change since the day before; None for a user who was not in that table."""
 
     rank: int | None
-    """How many ranks were gained."""
+    """Ranks gained."""
     score: float | None
 
 
@@ -71,7 +69,6 @@ class Table:
     next_reset_at: datetime
     rows: list[RankingRow]
     user: RankingRow | None = None
-    """Of the user that was asked about."""
 
 
 @dataclass(frozen=True)
@@ -92,25 +89,23 @@ class CampusReader:
         self._clock = clock
 
     async def campuses(self) -> list[tuple[Campus, int]]:
-        """Every campus by name, and the date there."""
+        """Every campus, by name, with its present date."""
         now, campuses = self._clock(), await self._store.campuses()
         return [(campus, day_at(campus.timezone, now).ymd) for campus in campuses if is_sound(campus)]
 
     async def table(self, asked: TableQuery) -> Table:
         campus = await self._store.campus(asked.campus_id)
         if campus is None or not is_sound(campus):
-            raise NotFound(f"there is no campus {asked.campus_id}, or its zone is unknown")
+            raise NotFound(f"there is no campus {asked.campus_id}, or its timezone is unknown")
         today = day_at(campus.timezone, self._clock())
         day = today if asked.ymd is None else _day(campus, asked.ymd, today)
         total, placed = await self._placed(asked, day, today)
-        apart = await self._places(asked, day, [asked.user_id]) if asked.user_id else {}
-        told = [*placed, *apart.values()]
-        users = await self._store.users([each.user_id for each in told])
-        deltas: dict[str, Delta] = {}
-        if asked.deltas and told:
-            deltas = await self._deltas(asked, campus, day, told)
-        rows = [RankingRow(each, users.get(each.user_id), deltas.get(each.user_id)) for each in told]
-        user = rows.pop() if apart else None
+        own = await self._places(asked, day, [asked.user_id]) if asked.user_id else {}
+        shown = [*placed, *own.values()]
+        users = await self._store.users([each.user_id for each in shown])
+        deltas = await self._deltas(asked, campus, day, shown) if asked.deltas and shown else {}
+        rows = [RankingRow(each, users.get(each.user_id), deltas.get(each.user_id)) for each in shown]
+        user = rows.pop() if own else None
         return Table(campus, day.ymd, total, datetime_of(today.ends), rows, user)
 
     async def summary(self, user_id: str) -> Summary:
@@ -128,12 +123,12 @@ class CampusReader:
         return Summary(user, campus, today.ymd, places, await self.streak(user_id), badges)
 
     async def streak(self, user_id: str) -> Streak:
-        """As the last finalized day left it; of whom nothing is known, none."""
+        """The streak as of the last finalized day; zeros for an unknown user."""
         row = await self._reads.streak(user_id)
         return Streak(row.current, row.best, row.last_active_ymd) if row else Streak()
 
     async def days(self, user_id: str, first: int, last: int) -> list[ActiveDay]:
-        """The finalized days from the first to the last on which the user was active."""
+        """The finalized days on which the user was active, from `first` to `last`."""
         for field, ymd in (("from", first), ("to", last)):
             _check_date(field, ymd)
         if not first <= last < days_from(first, MOST_DAYS):
@@ -144,7 +139,7 @@ class CampusReader:
         query = PageQuery(PERIODS[asked.period], slot_of(day.ymd), limit=asked.limit, rank=asked.offset + 1)
         try:
             page = await self._reader.page(board_of(asked.scope, asked.campus_id), query)
-        except NotFound:  # never used, or past its keep
+        except NotFound:  # the window never had entries, or is past its `keep`
             page = None
         if page and (page.total or day == today):
             users = (each for each in page.entries if _is_user(each.member))
@@ -157,9 +152,9 @@ class CampusReader:
         query = WindowQuery(PERIODS[asked.period], slot_of(day.ymd))
         board, found = board_of(asked.scope, asked.campus_id), dict[str, RankedUser]()
         for first in range(0, len(users), AMONG_LIMIT):
-            some = users[first : first + AMONG_LIMIT]
+            chunk = users[first : first + AMONG_LIMIT]
             try:
-                among = (await self._reader.among(board, query, some)).entries
+                among = (await self._reader.among(board, query, chunk)).entries
             except NotFound:
                 among = []
             found |= {
@@ -174,17 +169,15 @@ class CampusReader:
     ) -> dict[str, Delta]:
         before = day_at(campus.timezone, day.begins - 1)
         then = await self._places(asked, before, [each.user_id for each in placed])
-        deltas: dict[str, Delta] = {}
-        for each in placed:
-            was = then.get(each.user_id)
-            deltas[each.user_id] = (
-                Delta(was.rank - each.rank, each.score - was.score) if was else Delta(None, None)
-            )
-        return deltas
+        return {each.user_id: _delta(then.get(each.user_id), each) for each in placed}
+
+
+def _delta(before: RankedUser | None, now: RankedUser) -> Delta:
+    return Delta(before.rank - now.rank, now.score - before.score) if before else Delta(None, None)
 
 
 def _is_user(member: str) -> bool:
-    """Entries that other programs left in the sorted set are passed over."""
+    """False for entries that other programs have left in the sorted set."""
     try:
         return str(UUID(member)) == member
     except ValueError:
@@ -198,11 +191,11 @@ def _days(period: Period, ymd: int) -> list[int]:
 def _day(campus: Campus, ymd: int, today: Day) -> Day:
     _check_date("ymd", ymd)
     if ymd > today.ymd:
-        raise InvalidInput.at("ymd", f"has not begun at this campus, where it is {today.ymd}")
+        raise InvalidInput.at("ymd", f"has not begun at this campus: today is {today.ymd} there")
     try:
         return day_of(campus.timezone, ymd)
     except ValueError as error:
-        raise InvalidInput.at("ymd", f"is a day that {campus.timezone} never had") from error
+        raise InvalidInput.at("ymd", f"is a day that the timezone {campus.timezone} skipped") from error
 
 
 def _check_date(field: str, ymd: int) -> None:
@@ -211,4 +204,4 @@ def _check_date(field: str, ymd: int) -> None:
     except ValueError as error:
         raise InvalidInput.at(field, f"{ymd} is not a date; write it like 20251024") from error
     if ymd < 1900_01_01:
-        raise InvalidInput.at(field, "lies before 19000101")
+        raise InvalidInput.at(field, "must be 19000101 or later")

@@ -1,26 +1,26 @@
-"""Every key that activity has in Valkey, and the stream names. Pure.
+"""The keys of activity in Valkey, and the names of the streams. Pure.
 
-    x:invites.events … x:presence.heartbeats   the seven streams that come in
-    x:lb.dead                                  events that could not be read, and why
+    x:invites.events … x:presence.heartbeats   the seven streams of events
+    x:lb.dead                                  dead letters: events that could not be read, and why
 
     lb:day:20251024:user:USER                  hash: the counters of a user's day (`counters.py`)
-    lb:day:20251024:uniq_senders:USER          set: who wrote to the user
-    lb:day:20251024:uniq_accept_from:USER      set: who accepted the user's invitations
+    lb:day:20251024:uniq_senders:USER          set: the users who wrote to the user
+    lb:day:20251024:uniq_accept_from:USER      set: the users who accepted the user's invitations
     lb:day:20251024:seconds:USER               hash: second -> messages sent in it, `dm` or `dm room`
     lb:day:20251024:campus:CAMPUS:users:SHARD  set: the users whose day is pinned to that campus
     user:campus:USER                           string: the id of the user's campus
     streak:USER                                hash: current, best, last_active_ymd
 
     lb:cursors:SHARD                           hash: stream -> the last entry applied to these users;
-                                               `changes`, the number that the last mark got;
+                                               `changes`, the number of the last mark;
                                                `late:STREAM`, effects that came after their day had expired
-    lb:changed:SHARD                           sorted set: `20251024:USER` -> number of the change
-    lb:parked:SHARD                            set: users whose campus is not known
-    lb:parked:of:USER                          list: what waits for it
-    lb:workers                                 sorted set: who accrues, by when each was last heard of
+    lb:changed:SHARD                           sorted set: `20251024:USER` -> number of the last change
+    lb:parked:SHARD                            set: users with parked effects, because their campus is unknown
+    lb:parked:of:USER                          list: the parked effects of a user
+    lb:workers                                 sorted set: worker -> when it last reported, in Unix ms
 
-Users fall into a fixed number of shards. On one node the names stand as above; on a cluster each carries its
-user's shard before it, as in `{campus:17}lb:day:20251024:user:USER`: one call changes what one shard has.
+Users fall into a fixed number of shards. One node uses the names above. A cluster puts the user's shard
+before each, as in `{campus:17}lb:day:20251024:user:USER`, so that one call can change all keys of a shard.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from laurels.valkey.names import (
 )
 
 SHARDS: Final = 32
-"""Never to change on a Valkey that holds activity: the cursors are counted by it."""
+"""Never change it on a Valkey that holds activity: each shard has cursors of its own."""
 
 INVITES: Final = f"{EVENTS}invites.events"
 FRIENDSHIPS: Final = f"{EVENTS}friendships.events"
@@ -57,19 +57,17 @@ GROUP: Final = "laurels"
 
 DEAD: Final = f"{EVENTS}lb.dead"
 DEAD_CURSORS: Final = f"{CAMPUS_DEAD}{{{DEAD}}}"
-"""Hash: stream -> the last entry that was buried; beside the stream on a cluster too."""
+"""Hash: stream -> its last entry among the dead letters; in the hash slot of the dead letters."""
 WORKERS: Final = CAMPUS_WORKERS
 
 
 @lru_cache(maxsize=100_000)
 def shard_of(user: str) -> int:
-    """Users are canonical UUIDs, in small letters."""
+    """`user`: a UUID in lower case."""
     return zlib.crc32(user.encode()) % SHARDS
 
 
 class ActivityKeys:
-    """The keys of users, days and shards. A day is `ymd`: 20251024."""
-
     def __init__(self, *, cluster: bool) -> None:
         self._tags = [f"{CAMPUS_TAG}{shard}}}" if cluster else "" for shard in range(SHARDS)]
 
@@ -98,7 +96,7 @@ class ActivityKeys:
         return f"{self._of_user(user)}{CAMPUS_PARKED}of:{user}"
 
     def campus_users(self, shard: int, ymd: int, campus: str) -> str:
-        """All of a campus's users of a day, once every shard is asked."""
+        """The users of one shard whose day belongs to the campus."""
         return f"{self._tags[shard]}{CAMPUS_DAY}{ymd}:campus:{campus}:users:{shard}"
 
     def cursors(self, shard: int) -> str:

@@ -1,4 +1,4 @@
-"""The parts of the flow, put together over two stores."""
+"""Wires the parts of the flow to Valkey and PostgreSQL."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Activity:
-    """What people do on their campuses, from the streams on."""
+    """The campus flow, from the streams to the boards and the finalized days."""
 
     def __init__(
         self,

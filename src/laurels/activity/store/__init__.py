@@ -1,1 +1,1 @@
-"""Campuses, their people and their days, in PostgreSQL."""
+"""Campuses, their users and their days, in PostgreSQL."""

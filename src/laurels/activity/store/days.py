@@ -1,10 +1,10 @@
-"""Finalized campus days: scores and ranks, counters, streaks, badges, and what is to be told of them.
+"""Finalized campus days: scores and ranks, counters, streaks, badges, and the events about them.
 
-A day is replaced in one transaction, and whoever finalizes takes turns: it is there whole, as it was before,
-or not at all. What would be the same stays as it is, `created_at` included: doing it again changes nothing.
+One transaction replaces a day, and only one runs at a time, so a reader sees the old day or the new one. Rows
+that would stay the same are not written, so finalizing again changes nothing, `created_at` included.
 
-`asked` counts the reasons to finalize a day, `answered` those that were. A day is opened before its counters
-are read; from then on a change of them asks again.
+`asked` counts the requests to finalize a day, `answered` those that were fulfilled. A day is opened before
+its counters are read; from then on a change of the counters requests it again.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
     from laurels.postgres.engine import Postgres
 
-# Of all ids that are made from a badge's identity; any constant would do.
+# The namespace of badge ids (UUID version 5); any constant would do.
 _NAMESPACE: Final = UUID("0f6a6c0e-3f0b-5a51-8a0e-9f4d6d2c1b70")
-# How long one day may take, in seconds: a million users are a small part of it.
+# How long finalizing one day may take, in seconds; a million users take a small part of it.
 LONGEST_SECONDS: Final = 3600.0
 
 COUNTERS: Final = (
@@ -56,7 +56,7 @@ class DayKey(NamedTuple):
 
 
 class DayCounts(NamedTuple):
-    """What a user's day was, or is to be, scored from."""
+    """The input of a user's score."""
 
     counters: tuple[int, ...]
     """In the order of `COUNTERS`."""
@@ -64,8 +64,6 @@ class DayCounts(NamedTuple):
 
 
 class DayRow(NamedTuple):
-    """A row of the day."""
-
     user_id: str
     counted: DayCounts
     streak: int
@@ -75,12 +73,12 @@ class DayRow(NamedTuple):
 
 
 class Streaks(NamedTuple):
-    """Where a user's streak stands: in the days around, and in the table."""
+    """A user's streak on finalized days, and in the table of streaks."""
 
     before: int | None
-    """That of the day before."""
+    """On the day before."""
     own: int | None
-    """That of the day itself, as it was finalized."""
+    """On the day itself, when it was last finalized."""
     current: int
     last_active_ymd: int
 
@@ -101,7 +99,7 @@ class BadgeRow(NamedTuple):
 
 @dataclass
 class Changes:
-    """What a finalized day changed."""
+    """What finalizing a day has changed."""
 
     rows: int = 0
     streaks: list[StreakRow] = field(default_factory=list[StreakRow])
@@ -117,13 +115,13 @@ class CampusDays:
         self._postgres = postgres
 
     async def open_day(self, key: DayKey) -> None:
-        """Says that the day is to be finalized."""
+        """Requests that the day is finalized."""
         opened = insert(lb_days).values(ymd=key.ymd, campus_id=key.campus_id).on_conflict_do_nothing()
         async with self._postgres.writing() as connection:
             await connection.execute(opened)
 
     async def ask_again(self, keys: Collection[DayKey]) -> set[DayKey]:
-        """Those of these days that are opened, and so will be finalized again."""
+        """Requests the opened ones of these days again, and returns them."""
         if not keys:
             return set()
         again = (
@@ -136,7 +134,7 @@ class CampusDays:
             return {DayKey(*row) for row in await connection.execute(again)}
 
     async def opened(self, keys: Collection[DayKey]) -> set[DayKey]:
-        """Those of these days that are opened."""
+        """Which of these days are opened."""
         if not keys:
             return set()
         found = select(lb_days.c.ymd, lb_days.c.campus_id).where(
@@ -146,7 +144,7 @@ class CampusDays:
             return {DayKey(*row) for row in await connection.execute(found)}
 
     async def unanswered(self) -> list[DayKey]:
-        """Days that are opened and not finalized since they were last asked for, oldest first."""
+        """Days that were requested after they were last finalized, oldest first."""
         found = (
             select(lb_days.c.ymd, lb_days.c.campus_id)
             .where(lb_days.c.asked > lb_days.c.answered)
@@ -156,7 +154,7 @@ class CampusDays:
             return [DayKey(*row) for row in await connection.execute(found)]
 
     async def newest(self) -> dict[str, int]:
-        """The newest day of each campus that is opened."""
+        """The newest opened day of each campus."""
         found = select(lb_days.c.campus_id, func.max(lb_days.c.ymd)).group_by(lb_days.c.campus_id)
         async with self._postgres.reading() as connection:
             return {row[0]: row[1] for row in await connection.execute(found)}
@@ -164,7 +162,7 @@ class CampusDays:
     async def streaks(
         self, users: Sequence[str], days: Sequence[int]
     ) -> dict[str, tuple[StreakRow | None, dict[int, int]]]:
-        """Of each user the streak, and the streaks of these days as far as they are finalized."""
+        """For each user the row of streaks, and the streaks on those of these days that are finalized."""
         rows = select(streaks.c.user_id, streaks.c.current, streaks.c.best, streaks.c.last_active_ymd).where(
             streaks.c.user_id == _any_of(users)
         )
@@ -180,7 +178,7 @@ class CampusDays:
 
     @asynccontextmanager
     async def finalizing(self, key: DayKey) -> AsyncGenerator[Finalizing]:
-        """One transaction, once it is our turn."""
+        """One transaction, after those of other workers have ended."""
         async with self._postgres.writing(seconds=LONGEST_SECONDS) as connection:
             await connection.execute(text("SET LOCAL statement_timeout = 0"))
             await take_turn(connection, "campus:finalize")
@@ -194,14 +192,13 @@ class Finalizing:
         self._connection = connection
         self._key = key
         self.changes = Changes()
-        """What it changed so far."""
 
     async def asked(self) -> int:
-        """What the day was asked for so far; to be known before its counters are."""
+        """How often the day was requested. Read it before the counters."""
         return (await self._connection.execute(select(lb_days.c.asked).where(_is(self._key)))).scalar_one()
 
     async def counted(self) -> dict[str, DayCounts]:
-        """What the day was last finalized from."""
+        """The input of the last run, by user."""
         columns = [lb_counters.c[name] for name in COUNTERS]
         found = select(lb_counters.c.user_id, lb_counters.c.peers, *columns).where(
             lb_counters.c.ymd == self._key.ymd, lb_counters.c.campus_id == self._key.campus_id
@@ -212,7 +209,7 @@ class Finalizing:
         }
 
     async def streaks(self, users: Sequence[str], before: int) -> dict[str, Streaks]:
-        """`before`: the date of the day before, whichever campus the user was at."""
+        """`before`: the day before. The user may have been at another campus on it."""
         past = select(lb_counters.c.user_id, lb_counters.c.ymd, lb_counters.c.streak).where(
             lb_counters.c.user_id == _any_of(users), lb_counters.c.ymd.in_((before, self._key.ymd))
         )
@@ -233,7 +230,7 @@ class Finalizing:
         }
 
     async def replace(self, rows: Sequence[DayRow]) -> None:
-        """The day's scores, ranks, counters and streaks are these, and no others."""
+        """Replaces the day's scores, ranks, counters and streaks."""
         await self._connection.execute(text(_STAGING))
         columns = ("user_id", *_COUNTED, *_SCORES)
         await self._copy(
@@ -258,7 +255,7 @@ class Finalizing:
         self.changes.streaks = [StreakRow(*row) for row in changed]
 
     async def sums(self, days: Sequence[int]) -> dict[str, float]:
-        """Of everybody at the campus, the sum of `overall` over these days."""
+        """The sum of `overall` over these days, for each user of the campus."""
         found = await self._connection.execute(
             text(
                 "SELECT user_id::text, sum(overall) FROM lb_daily "
@@ -269,7 +266,7 @@ class Finalizing:
         return {user: float(overall) for user, overall in found}
 
     async def peers(self, days: Sequence[int], least: int) -> list[tuple[str, int]]:
-        """Of this day's users, those who met so many peers or more in these days, and how many."""
+        """The users of this day with `least` peers or more in these days, and their number of peers."""
         found = await self._connection.execute(
             text(
                 "SELECT c.user_id::text, sum(c.peers) FROM lb_counters c JOIN campus_day d USING (user_id) "
@@ -280,7 +277,7 @@ class Finalizing:
         return [(user, met) for user, met in found]
 
     async def holders(self, kind: str, users: Sequence[str], since: int) -> set[str]:
-        """Who of these earned such a badge on a day from `since` on, before this one."""
+        """Which of these users earned such a badge from `since` on and before this day."""
         found = select(badges.c.user_id).where(
             badges.c.kind == kind,
             badges.c.earned_ymd >= since,
@@ -290,7 +287,7 @@ class Finalizing:
         return set((await self._connection.execute(found)).scalars())
 
     async def put_badges(self, earned: Iterable[BadgeRow], once: str) -> None:
-        """The day's badges are these, and no others. Of the kind `once` nobody has a later one besides."""
+        """Replaces the day's badges. A user who earns the kind `once` on this day loses it on later days."""
         wanted = {(badge.user_id, badge.kind): badge for badge in earned}
         own = await self._connection.execute(text(_BADGES), self._parameters)
         found = {(row.user_id, row.kind): BadgeRow(*row) for row in own}
@@ -315,7 +312,7 @@ class Finalizing:
             self.changes.revoked += [BadgeRow(*row) for row in await self._connection.execute(deleted)]
 
     async def finish(self, asked: int, policy: int, active: int, until: int, now: datetime) -> None:
-        """The day is finalized, for what it was asked so far; days up to `until` follow what it changed."""
+        """Marks requests up to `asked` as answered. If the day changed, requests the days up to `until`."""
         is_first = (
             await self._connection.execute(select(lb_days.c.revision).where(_is(self._key)))
         ).scalar_one() == 0
@@ -332,26 +329,20 @@ class Finalizing:
         done = update(lb_days).where(_is(self._key)).values(values).returning(lb_days.c.revision)
         revision = (await self._connection.execute(done)).scalar_one()
         if self.changes or is_first:
-            await self._tell(revision, policy, active)
+            await self._add_events(revision, policy, active)
 
-    async def _tell(self, revision: int, policy: int, active: int) -> None:
-        ymd, campus = self._key
-        day = {"ymd": ymd, "campus_id": campus}
-        told: list[tuple[str, dict[str, Any]]] = [
-            ("day:finalized", {**day, "revision": revision, "policy": policy, "active": active})
-        ]
-        told += [("streak:changed", {**day, **row._asdict()}) for row in self.changes.streaks]
-        told += [
-            ("badge:awarded", {**badge._asdict(), "campus_id": campus}) for badge in self.changes.awarded
-        ]
-        told += [
-            ("badge:revoked", {**badge._asdict(), "campus_id": campus}) for badge in self.changes.revoked
-        ]
+    async def _add_events(self, revision: int, policy: int, active: int) -> None:
+        changes, day = self.changes, self._parameters
+        finalized = {**day, "revision": revision, "policy": policy, "active": active}
+        events: list[tuple[str, dict[str, Any]]] = [("day:finalized", finalized)]
+        events += [("streak:changed", {**day, **row._asdict()}) for row in changes.streaks]
+        for kind, badges_ in (("badge:awarded", changes.awarded), ("badge:revoked", changes.revoked)):
+            events += [(kind, {**badge._asdict(), "campus_id": self._key.campus_id}) for badge in badges_]
         await self._copy(
             "COPY lb_outbox (id, event, payload, place) FROM STDIN",
             (
                 (str(uuid4()), event, json.dumps(payload), place)
-                for place, (event, payload) in enumerate(told)
+                for place, (event, payload) in enumerate(events)
             ),
         )
 
@@ -371,7 +362,7 @@ _OF_DAY: Final = "t.ymd = :ymd AND t.campus_id = CAST(:campus_id AS uuid)"
 
 
 def _replace(table: str, names: Sequence[str]) -> tuple[str, str]:
-    """Takes out what is no longer so; puts in what is not there."""
+    """Deletes rows that have changed or are gone; inserts those that are missing."""
     new, old = (", ".join(f"{row}.{name}" for name in names) for row in "nt")
     listed = ", ".join(names)
     return (
@@ -388,7 +379,7 @@ def _replace(table: str, names: Sequence[str]) -> tuple[str, str]:
     )
 
 
-# A later day's streak stays what the user has now; it is counted again when that day is asked for again.
+# A later day's streak stays the current one; it is computed again when that day is.
 _STREAKS: Final = """
 INSERT INTO streaks AS s (user_id, current, best, last_active_ymd)
 SELECT user_id, streak, streak, :ymd FROM campus_day ORDER BY user_id
@@ -402,13 +393,13 @@ WHERE excluded.last_active_ymd > s.last_active_ymd OR excluded.best > s.best
 RETURNING user_id::text, current, best, last_active_ymd
 """
 
-# Badges that somebody else awards name no campus.
+# Badges that other programs award name no campus.
 _BADGES: Final = """
 SELECT user_id::text, kind, earned_ymd, meta FROM badges
 WHERE earned_ymd = :ymd AND meta ->> 'campus_id' = :campus_id
 """
 
-# What was counted with this day: the streak of the day after, and the weeks that it is in.
+# Days computed from this one: the day after has its streak, the next six have it in their week.
 _FOLLOWING: Final = """
 UPDATE lb_days SET asked = asked + 1
 WHERE ymd > :ymd AND ymd <= :until AND (

@@ -1,4 +1,4 @@
-"""What finalized days have to tell, kept in the transaction that made it so."""
+"""The outbox: the events of finalized days, committed with the changes that they describe."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from laurels.postgres.engine import Postgres
 
-# Transactions end in another order than they begin in, so rows are numbered once they are there: no number
-# ever comes to stand before one that was sent. The newest row always stays, for the next number.
+# Rows get numbers after their transaction has committed, because transactions may commit out of order: a new
+# number is always greater than those already sent. The newest row is never deleted: the next number needs it.
 _NUMBER: Final = """
 WITH numbered AS (
     SELECT id, row_number() OVER (ORDER BY created_at, place, id) AS nth FROM lb_outbox WHERE number IS NULL
@@ -36,13 +36,13 @@ class OutboxStore:
         self._postgres = postgres
 
     async def number(self) -> int:
-        """Numbers what is new, in the order that it was stored; how much it is."""
+        """Numbers the new rows, in the order of their creation; returns how many there were."""
         async with self._postgres.writing(seconds=60) as connection:
             await take_turn(connection, "campus:outbox")
             return (await connection.execute(text(_NUMBER))).rowcount
 
     async def after(self, number: int, limit: int) -> list[OutboxEvent]:
-        """What has a number behind this one, in order."""
+        """The events with a greater number, in order."""
         found = (
             select(lb_outbox.c.number, lb_outbox.c.event, lb_outbox.c.payload)
             .where(lb_outbox.c.number > number)
@@ -53,14 +53,13 @@ class OutboxStore:
             return [OutboxEvent(*row) for row in await connection.execute(found)]
 
     async def newest(self) -> int:
-        """The highest number that was given; 0 for none."""
+        """The highest number; 0 when the outbox is empty."""
+        newest = select(func.coalesce(func.max(lb_outbox.c.number), 0))
         async with self._postgres.reading() as connection:
-            return (
-                await connection.execute(select(func.coalesce(func.max(lb_outbox.c.number), 0)))
-            ).scalar_one()
+            return (await connection.execute(newest)).scalar_one()
 
     async def forget(self, before: datetime) -> int:
-        """Deletes what is older, but for the newest; how much it was."""
+        """Deletes the older rows but the newest one; returns how many there were."""
         newest = select(func.max(lb_outbox.c.number)).scalar_subquery()
         old = delete(lb_outbox).where(lb_outbox.c.created_at < before, lb_outbox.c.number < newest)
         async with self._postgres.writing(seconds=60) as connection:

@@ -1,4 +1,4 @@
-"""Campuses, and who belongs to them."""
+"""Campuses and their users."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
     from laurels.postgres.engine import Postgres
 
-# How many rows go in one statement: PostgreSQL takes 65,535 values.
+# A statement of PostgreSQL takes 65,535 values at most.
 ROWS_A_STATEMENT = 5_000
 
 
 @dataclass(frozen=True)
 class Campus:
-    """Ids are UUIDs, written in lower case with hyphens."""
+    """Ids are UUIDs in lower case."""
 
     id: str
     name: str
@@ -43,11 +43,9 @@ class CampusStore:
         self._postgres = postgres
 
     async def put_campuses(self, given: Iterable[Campus]) -> None:
-        """Stores campuses, or changes those that there are."""
         await self._upsert(campuses, [asdict(campus) for campus in given])
 
     async def put_users(self, given: Iterable[User]) -> None:
-        """Stores users, or changes those that there are."""
         await self._upsert(users, [asdict(user) for user in given])
 
     async def campuses(self) -> list[Campus]:
@@ -62,7 +60,7 @@ class CampusStore:
             return None if row is None else Campus(*row)
 
     async def campuses_of(self, user_ids: Iterable[str]) -> dict[str, Campus]:
-        """Where each of these users belongs; those of whom it is not known are left out."""
+        """The campus of each of these users; users without one are left out."""
         found = (
             select(users.c.id, campuses.c.id, campuses.c.name, campuses.c.timezone)
             .join(campuses, campuses.c.id == users.c.campus_id)
@@ -73,7 +71,7 @@ class CampusStore:
             return {user: Campus(id_, name, timezone) for user, id_, name, timezone in rows}
 
     async def users(self, user_ids: Iterable[str]) -> dict[str, User]:
-        """Those of these users that there are."""
+        """The ones of these users that exist."""
         columns = (users.c.id, users.c.campus_id, users.c.handle, users.c.avatar_url)
         async with self._postgres.reading() as connection:
             rows = await connection.execute(select(*columns).where(users.c.id == _any_of(user_ids)))
@@ -81,7 +79,7 @@ class CampusStore:
 
     async def _upsert(self, table: Any, rows: list[dict[str, Any]]) -> None:  # noqa: ANN401  # campuses or users
         by_id = {row["id"]: row for row in rows}
-        rows = [by_id[id_] for id_ in sorted(by_id)]  # in one order: two that store at once do not deadlock
+        rows = [by_id[id_] for id_ in sorted(by_id)]  # always in the same order, against deadlocks
         async with self._postgres.writing(seconds=60) as connection:
             for first in range(0, len(rows), ROWS_A_STATEMENT):
                 stored = insert(table).values(rows[first : first + ROWS_A_STATEMENT])

@@ -1,4 +1,4 @@
-"""What is asked about finalized days: tables that Valkey no longer has, streaks, badges, calendars."""
+"""Reads finalized days: tables that have expired in Valkey, streaks, badges and calendars."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class CampusReads:
     async def table(
         self, scope: str, campus_id: str, days: Sequence[int], limit: int, offset: int
     ) -> tuple[int, list[RankedUser]]:
-        """How many have an entry in the sum of these days, and a stretch of them, best first."""
+        """The number of users in the sum of these days, and one page of them, best first."""
         ranked = _ranked(scope, campus_id, days)
         rows = select(ranked).order_by(ranked.c.rank, ranked.c.user_id.desc()).limit(limit).offset(offset)
         async with self._postgres.reading() as connection:
@@ -53,7 +53,7 @@ class CampusReads:
     async def places(
         self, scope: str, campus_id: str, days: Sequence[int], users: Sequence[str]
     ) -> dict[str, RankedUser]:
-        """Where these users stand in the sum of these days; those without an entry are left out."""
+        """The places of these users in the sum of these days; users without an entry are left out."""
         ranked = _ranked(scope, campus_id, days)
         wanted = any_(cast(users, ARRAY(lb_daily.c.user_id.type)))
         async with self._postgres.reading() as connection:
@@ -68,7 +68,7 @@ class CampusReads:
             return None if row is None else StreakRow(*row)
 
     async def badges(self, user_id: str) -> list[EarnedBadge]:
-        """The newest first."""
+        """The user's badges, newest first."""
         found = (
             select(badges.c.kind, badges.c.earned_ymd)
             .where(badges.c.user_id == user_id)

@@ -1,4 +1,4 @@
-"""What `/metrics` tells of campuses: counted where every process sees it, whichever did the work."""
+"""The counters of campuses in `/metrics`, kept in PostgreSQL so that every process shows the same."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SNAPSHOTS: Final = "lb_snapshots"
 BADGES: Final = "lb_badges_awarded"
 COMPUTE: Final = "lb_compute_seconds"
 BOUNDS: Final = ("0.01", "0.05", "0.1", "0.5", "1.0", "5.0", "10.0", "30.0", "60.0", "300.0", "+Inf")
-"""Of the histogram: from one user's day to a large campus, in seconds."""
+"""The histogram's bounds in seconds: from one user's day to a large campus."""
 
 _NUMBERS: Final = tuple(map(float, BOUNDS))
 
@@ -33,10 +33,10 @@ class Worked:
     periods: Iterable[str]
     scopes: Iterable[str]
     tables: int
-    """How many campus days it brought up to date, each in every period and scope."""
+    """How many campus days it updated, each in every period and scope."""
     seconds: float
     badges: Sequence[str] = ()
-    """The kinds of those that were awarded."""
+    """The kinds of the badges that it awarded."""
 
 
 class Totals:
@@ -44,7 +44,7 @@ class Totals:
         self._postgres = postgres
 
     async def add(self, worked: Worked) -> None:
-        """In one statement; whoever else adds at this moment."""
+        """One statement, so that processes can add at the same time."""
         bound = BOUNDS[bisect_left(_NUMBERS, worked.seconds)]
         more: dict[tuple[str, str], float] = {}
         for period in worked.periods:
@@ -63,7 +63,7 @@ class Totals:
             )
 
     async def read(self) -> dict[str, dict[tuple[str, ...], float]]:
-        """By metric, then by its labels; a histogram's last label is the bound, or `sum`."""
+        """The values by metric and labels; a histogram's last label is the bound, or `sum`."""
         found: dict[str, dict[tuple[str, ...], float]] = {SNAPSHOTS: {}, BADGES: {}, COMPUTE: {}}
         async with self._postgres.reading() as connection:
             for metric, labels, value in await connection.execute(select(lb_totals)):
