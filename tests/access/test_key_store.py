@@ -17,9 +17,13 @@ if TYPE_CHECKING:
     from laurels.postgres.engine import Postgres
 
 
+async def announce(_: str) -> None:
+    """There is no other process to tell."""
+
+
 @pytest.fixture
 def keys(postgres: Postgres) -> KeyStore:
-    return KeyStore(postgres)
+    return KeyStore(postgres, announce)
 
 
 async def test_a_created_key_is_found_by_its_secret(keys: KeyStore):
@@ -31,7 +35,7 @@ async def test_a_created_key_is_found_by_its_secret(keys: KeyStore):
     assert key.revoked_at is None
 
 
-async def test_a_secret_that_is_nobodys_finds_nothing(keys: KeyStore):
+async def test_an_unknown_secret_finds_nothing(keys: KeyStore):
     _, secret = await keys.create("acme", ["read"])
     for wrong in ("", secret[:-1], secret + "x", "\x00", "\ud800", "é"):
         assert await keys.find(wrong) is None
@@ -79,7 +83,7 @@ async def test_scopes_are_one_or_more_of_the_three(keys: KeyStore, scopes: list[
 
 
 @pytest.mark.parametrize("label", ["a\x00b", "x" * 201])
-async def test_a_label_that_cannot_be_kept_is_invalid_input(keys: KeyStore, label: str):
+async def test_a_label_that_cannot_be_stored_is_refused(keys: KeyStore, label: str):
     with pytest.raises(InvalidInput, match="label: "):
         await keys.create("acme", ["read"], label)
 
@@ -103,7 +107,7 @@ async def test_ensuring_from_many_processes_at_once_makes_one_key(keys: KeyStore
     assert len({key.id for key in ensured}) == 1
 
 
-async def test_another_secret_takes_the_place_of_the_ensured_one(keys: KeyStore):
+async def test_another_secret_replaces_the_ensured_one(keys: KeyStore):
     await keys.ensure("old", EVERY_PROJECT, SCOPES, "bootstrap")
     await keys.ensure("new", EVERY_PROJECT, SCOPES, "bootstrap")
     assert await keys.find("old") is None
@@ -121,6 +125,6 @@ async def test_an_ensured_key_that_was_revoked_is_in_force_again(keys: KeyStore)
 
 async def test_a_secret_belongs_to_one_key(keys: KeyStore):
     _, secret = await keys.create("acme", ["read"])
-    with pytest.raises(Conflict, match="'bootstrap' is already another key's") as caught:
+    with pytest.raises(Conflict, match="another key has the same secret as the key 'bootstrap'") as caught:
         await keys.ensure(secret, EVERY_PROJECT, SCOPES, "bootstrap")
     assert secret not in str(caught.value)

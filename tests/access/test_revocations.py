@@ -17,13 +17,13 @@ DEADLINE_SECONDS = 10
 
 
 async def primaries(revocations: Revocations) -> list[Any]:
-    """Its nodes, to be asked one by one."""
+    """A client of each node."""
     return await revocations._valkey._primaries()  # pyright: ignore[reportPrivateUsage]  # nobody else asks them
 
 
 @pytest.fixture(params=["own_valkey_url", "own_cluster_url"])
 async def two(request: pytest.FixtureRequest) -> AsyncGenerator[tuple[Revocations, Revocations]]:
-    """Two processes, as far as Valkey can tell; on one node, and on a cluster."""
+    """Two subscribers that Valkey cannot tell from two processes; on one node, and on a cluster."""
     url: str = request.getfixturevalue(request.param)
     valkeys = Valkey(url), Valkey(url)
     one, other = (Revocations(valkey) for valkey in valkeys)
@@ -33,7 +33,7 @@ async def two(request: pytest.FixtureRequest) -> AsyncGenerator[tuple[Revocation
         await valkey.close()
 
 
-async def test_every_process_that_listens_hears_of_a_withdrawal(two: tuple[Revocations, Revocations]):
+async def test_every_listening_process_receives_a_revocation(two: tuple[Revocations, Revocations]):
     one, other = two
     heard: list[str] = []
     one.subscribe(heard.append)
@@ -47,7 +47,7 @@ async def test_every_process_that_listens_hears_of_a_withdrawal(two: tuple[Revoc
     assert (one.count, one.gaps) == (2, 1)
 
 
-async def test_the_process_that_withdraws_hears_it_before_it_goes_on(two: tuple[Revocations, Revocations]):
+async def test_the_revoking_process_is_notified_before_it_goes_on(two: tuple[Revocations, Revocations]):
     one, _ = two
     heard: list[str] = []
     one.subscribe(heard.append)
@@ -55,7 +55,7 @@ async def test_the_process_that_withdraws_hears_it_before_it_goes_on(two: tuple[
     assert heard == ["key:1"]
 
 
-async def test_who_was_cut_off_knows_that_it_may_have_missed_something(
+async def test_a_lost_subscription_counts_as_a_gap(
     two: tuple[Revocations, Revocations],
 ):
     one, other = two
@@ -72,7 +72,7 @@ async def test_who_was_cut_off_knows_that_it_may_have_missed_something(
     await eventually(lambda: heard == ["key:2"])
 
 
-async def test_a_silent_channel_is_asked_whether_it_is_still_there(
+async def test_a_silent_channel_is_pinged(
     two: tuple[Revocations, Revocations], monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(client, "SILENCE_SECONDS", 0.1)
@@ -98,7 +98,7 @@ async def test_a_silent_channel_is_asked_whether_it_is_still_there(
     assert one.gaps > 1
 
 
-async def test_a_valkey_that_does_not_answer_keeps_nobody_from_withdrawing():
+async def test_a_silent_valkey_does_not_prevent_a_revocation():
     valkey = Valkey("redis://127.0.0.1:1")
     revocations = Revocations(valkey)
     heard: list[str] = []

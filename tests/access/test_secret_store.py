@@ -31,7 +31,7 @@ def secrets(postgres: Postgres, announced: Announcements) -> SecretStore:
     return SecretStore(postgres, announced)
 
 
-async def test_those_in_force_are_found_with_what_verifies(secrets: SecretStore):
+async def test_active_secrets_are_found_with_their_keys(secrets: SecretStore):
     first, made = await secrets.create("acme", NewSecret("players", label="old"))
     second, again = await secrets.create("acme", NewSecret("signatures", required=True))
     await secrets.create("other", NewSecret("players"))
@@ -43,7 +43,7 @@ async def test_those_in_force_are_found_with_what_verifies(secrets: SecretStore)
     assert len(await secrets.secrets()) == 3
 
 
-async def test_a_revoked_one_is_not_in_force_but_listed(secrets: SecretStore):
+async def test_a_revoked_secret_is_listed_but_not_active(secrets: SecretStore):
     secret, _ = await secrets.create("acme", NewSecret("players"))
     assert not await secrets.revoke(secret.id, project="other")
     assert await secrets.revoke(secret.id, project="acme")
@@ -52,7 +52,7 @@ async def test_a_revoked_one_is_not_in_force_but_listed(secrets: SecretStore):
     assert (await secrets.secrets("acme"))[0].revoked_at is not None
 
 
-async def test_no_more_than_two_are_in_force_however_many_ask_at_once(secrets: SecretStore):
+async def test_at_most_two_secrets_are_active_when_many_are_created_at_once(secrets: SecretStore):
     made = await asyncio.gather(
         *(secrets.create("acme", NewSecret("players")) for _ in range(6)), return_exceptions=True
     )

@@ -204,7 +204,7 @@ async def test_a_header_that_is_signed_is_sent_once(
     twice = [*headers.items(), (name, headers[name]), ("Content-Type", "application/json")]
     answer = await client.post(f"{board}/scores", content=BODY, headers=twice)
     assert answer.status_code == 401
-    assert f"{name} is there 2 times" in answer.json()["detail"]
+    assert f"{name} was sent 2 times" in answer.json()["detail"]
 
 
 # Every operation that the scope `submit` allows.

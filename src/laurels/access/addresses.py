@@ -1,8 +1,7 @@
-"""Where a request comes from, as far as it can be believed.
+"""Finds the address of a client, behind proxies too.
 
-The peer's address; and where the peer is a proxy that the settings trust, what it says in `X-Forwarded-For`,
-read from the right: every proxy appends the address that it was asked from, so whatever stands to the left of
-the first one that is not trusted may be made up.
+The address is the peer's, unless the peer is a trusted proxy. Then `X-Forwarded-For` is read from the right:
+every proxy appends the address of its peer, so anything left of the first untrusted address may be forged.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from starlette.requests import HTTPConnection
 
 FORWARDED: Final = ("x-forwarded-for", "forwarded", "x-real-ip")
-# Of IPv6, a network of this length is one customer's.
+# One customer has an IPv6 network of this prefix length.
 ONE_SITE: Final = 64
 
 
@@ -25,14 +24,14 @@ class Addresses:
         self._trusted = [ip_network(each, strict=False) for each in trusted]
 
     def of(self, request: HTTPConnection) -> str:
-        """The client's address, or its network of IPv6; empty where the server has none to tell."""
+        """The client's IPv4 address or IPv6 network; empty if the server does not know it."""
         address = self._client(request)
         if isinstance(address, IPv6Address):
             return str(ip_network((address, ONE_SITE), strict=False))
         return str(address or "")
 
     def is_local(self, request: HTTPConnection) -> bool:
-        """Whether this machine itself asks: nobody forwards for anybody who need not be on it."""
+        """Whether the client is on this machine. Untrusted proxies here may forward for clients elsewhere."""
         address = self._client(request)
         if address is None or not address.is_loopback:
             return False
@@ -62,5 +61,5 @@ def _parsed(text: str) -> IPv4Address | IPv6Address | None:
         address = ip_address(text)
     except ValueError:
         return None
-    # A socket for both versions shows an IPv4 peer as ::ffff:192.0.2.1.
+    # A dual-stack socket shows an IPv4 peer as ::ffff:192.0.2.1.
     return (address.ipv4_mapped or address) if isinstance(address, IPv6Address) else address

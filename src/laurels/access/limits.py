@@ -1,7 +1,7 @@
-"""How often somebody may ask: each key, each player, each address; and with a secret that is not good.
+"""Rate limits for each key, player and address, and for bad credentials from one address.
 
-Counted in Valkey by the sliding windows of `limits`, for all processes together. Where no limit is set
-nothing is asked; where Valkey does not answer, everybody is let through: a limit is no lock.
+The sliding windows of the library `limits` count in Valkey, for all processes together. Without limits Valkey
+is not asked. If Valkey does not answer, requests pass: a limit must not stop the service.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from laurels.access.addresses import Addresses
 from laurels.errors import RateLimited
 from laurels.logs import get_logger
 from laurels.metrics import count_refusal
-from laurels.valkey import keyspace, server, strings
+from laurels.valkey import server
 from laurels.valkey.names import LIMIT
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from laurels.settings import Settings
     from laurels.valkey.client import Valkey
 
-# Longer than a healthy Valkey ever takes.
+# A healthy Valkey answers much sooner.
 ANSWER_SECONDS: Final = 1.0
 MOST_BLOCKED: Final = 10_000
 
@@ -43,10 +43,10 @@ log = get_logger("laurels.limiter")
 
 
 class ValkeyStorage(Storage, SlidingWindowCounterSupport):
-    """The scripts of `limits`, sent over our own connection.
+    """Runs the scripts of `limits` over Laurels' own connection.
 
-    Its own storages would open pools of their own beside ours, know no cluster over TLS, and repeat by
-    themselves what was not answered.
+    The library's own storages would open connection pools of their own, know no cluster over TLS, and resend
+    commands that were not answered. Only the methods that sliding windows need are implemented.
     """
 
     def __init__(self, valkey: Callable[[], Valkey]) -> None:
@@ -54,11 +54,10 @@ class ValkeyStorage(Storage, SlidingWindowCounterSupport):
         self._valkey = valkey
         self._acquire = get_package_data(f"{_SCRIPTS}/acquire_sliding_window.lua")
         self._read = get_package_data(f"{_SCRIPTS}/sliding_window.lua")
-        self._increment = get_package_data(f"{_SCRIPTS}/incr_expire.lua")
 
     @property
     def base_exceptions(self) -> type[Exception]:
-        return RateLimited  # none is wrapped
+        return RateLimited  # no other exception is wrapped
 
     async def acquire_sliding_window_entry(self, key: str, limit: int, expiry: int, amount: int = 1) -> bool:
         return bool(await self._run(self._acquire, self._keys(key), limit, expiry, amount))
@@ -68,41 +67,23 @@ class ValkeyStorage(Storage, SlidingWindowCounterSupport):
         before, before_left, now, now_left = (max(0, int(each or 0)) for each in found)
         return before, before_left / 1000, now, now_left / 1000
 
-    async def clear_sliding_window(self, key: str, expiry: int) -> None:
-        del expiry
-        for each in self._keys(key):
-            await self._valkey().run(keyspace.delete(each))
-
-    async def incr(self, key: str, expiry: int, amount: int = 1) -> int:
-        return int(await self._run(self._increment, [f"{LIMIT}:{key}"], expiry, amount))
-
-    async def get(self, key: str) -> int:
-        return int(await self._valkey().run(strings.get(f"{LIMIT}:{key}")) or 0)
-
-    async def get_expiry(self, key: str) -> float:
-        return time.time() + max(0, await self._valkey().run(keyspace.time_to_live(f"{LIMIT}:{key}")))
-
-    async def check(self) -> bool:
-        return await self._valkey().run(server.ping())
-
-    async def reset(self) -> int | None:
+    async def _unused(self, *_: Any, **__: Any) -> Any:  # noqa: ANN401  # overrides several signatures
         raise NotImplementedError
 
-    async def clear(self, key: str) -> None:
-        await self._valkey().run(keyspace.delete(f"{LIMIT}:{key}"))
+    incr = get = get_expiry = check = reset = clear = clear_sliding_window = _unused
 
     async def _run(self, script: bytes, keys: list[str], *args: int) -> Any:  # noqa: ANN401  # as Valkey answers
         return await self._valkey().run(server.evaluate(script, keys, args))
 
     @staticmethod
     def _keys(key: str) -> list[str]:
-        """The window before, and this one: in one slot of a cluster, whatever the key holds."""
+        """The previous window and the current one, in the same hash slot of a cluster."""
         current = f"{{{LIMIT}:{key}"
         return [f"{current}}}/-1", f"{current}}}"]
 
 
 class Rates:
-    """One limit, or several at once: `10/second;1000/hour`."""
+    """One or more limits that hold together: `10/second;1000/hour`."""
 
     def __init__(self, name: str, rates: str | None) -> None:
         self.name = name
@@ -123,14 +104,14 @@ class Limiter:
         self._address = Rates("address", settings.rate_limit_address)
         self._failures = Rates("failures", settings.rate_limit_failures)
         self._blocked: dict[str, float] = {}
-        """Until when an address may not try another secret, as far as this process knows."""
+        """Addresses that sent too many bad credentials, and until when this process refuses more."""
 
     def limits(self, principal: Principal) -> bool:
-        """Whether there is anything to count for this one."""
+        """Whether any limit applies to this principal."""
         return bool(self._address.limits or (self._player if principal.player else self._key).limits)
 
     async def count(self, request: Request, principal: Principal) -> None:
-        """One request more; raises `RateLimited` when it is one too many."""
+        """Counts one request; raises `RateLimited` when it exceeds a limit."""
         if self._address.limits:
             await self._spend(request, self._address, self.addresses.of(request))
         rates = self._player if principal.player else self._key
@@ -138,7 +119,7 @@ class Limiter:
             await self._spend(request, rates, principal.project, principal.name)
 
     def check_failures(self, request: Request) -> None:
-        """Raises `RateLimited` for an address of too many bad secrets, before another is looked up."""
+        """Raises `RateLimited` for a blocked address, before its credentials are looked up."""
         if not self._blocked:
             return
         address = self.addresses.of(request)
@@ -148,7 +129,7 @@ class Limiter:
         self._blocked.pop(address, None)
 
     async def count_failure(self, request: Request) -> None:
-        """One bad secret more from this address; raises `RateLimited` when it is one too many."""
+        """Counts one bad credential from this address; raises `RateLimited` when it exceeds the limit."""
         count_refusal("secret")
         if not self._failures.limits:
             return
@@ -168,14 +149,15 @@ class Limiter:
                 left = [
                     await self._windows.get_window_stats(limit, rates.name, *who) for limit in rates.limits
                 ]
-        except Exception as error:  # noqa: BLE001  # whatever Valkey says: a limiter must not stand in the way
-            log.warning("not limited", rates=rates.name, detail=str(error) or type(error).__name__)
+        except Exception as error:  # noqa: BLE001  # requests pass, whatever is wrong with Valkey
+            detail = str(error) or type(error).__name__
+            log.warning("rate limit not counted; the request passes", limit=rates.name, detail=detail)
             return
         now = time.time()
         remaining, reset = min((each.remaining, max(0, math.ceil(each.reset_time - now))) for each in left)
-        told: dict[str, str] = request.scope["state"].setdefault("rate_limit", {})
-        _add(told, "RateLimit-Policy", rates.policy)
-        _add(told, "RateLimit", f'"{rates.name}";r={remaining};t={reset}')
+        headers: dict[str, str] = request.scope["state"].setdefault("rate_limit", {})
+        _add(headers, "RateLimit-Policy", rates.policy)
+        _add(headers, "RateLimit", f'"{rates.name}";r={remaining};t={reset}')
         if not all(allowed):
             raise _too_many(rates, max(1, reset))
 
@@ -186,10 +168,9 @@ def _add(headers: dict[str, str], name: str, value: str) -> None:
 
 def _too_many(rates: Rates, seconds: int) -> RateLimited:
     count_refusal(rates.name)
-    what = "keys, tokens or signatures that are not good" if rates.name == "failures" else "requests"
     allowed = " and ".join(str(limit) for limit in rates.limits)
-    return RateLimited(f"too many {what}: at most {allowed} for each {_whose(rates)}", seconds)
-
-
-def _whose(rates: Rates) -> str:
-    return "address" if rates.name == "failures" else rates.name
+    if rates.name == "failures":
+        what, whose = "bad keys, tokens or signatures", "address"
+    else:
+        what, whose = "requests", rates.name
+    return RateLimited(f"too many {what}: at most {allowed} for each {whose}", seconds)

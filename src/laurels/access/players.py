@@ -1,7 +1,7 @@
-"""Players: who comes with a token that the project signed, and submits for nobody but itself.
+"""Players: they send a token that their project signed, and submit for themselves only.
 
-A token is a JWT. What it is verified with, and by which algorithm, is stored with the project; the token's
-own `alg` decides nothing. Its `kid`, where it has one, only tells which of the project's secrets is meant.
+A token is a JWT. The project's secrets verify it, each with its own algorithm; the token's `alg` decides
+nothing. A `kid` only says which of the secrets to use.
 """
 
 from __future__ import annotations
@@ -30,10 +30,9 @@ if TYPE_CHECKING:
     from laurels.moments import Moment
 
 LONGEST_TOKEN: Final = 8192
-# By how much the clock of whoever made the token may differ from ours, in seconds.
+# How far the clock of the token's issuer may differ from ours.
 LEEWAY_SECONDS: Final = 10
-
-# The end of the year 9999, in unix seconds.
+# The end of the year 9999, in Unix seconds.
 LAST_SECOND: Final = 253_402_300_799
 
 _TOKEN: Final = re.compile(r"eyJ[\w-]*\.[\w-]+\.[\w-]*", re.ASCII)
@@ -53,16 +52,16 @@ class Player:
     groups: dict[str, str] = field(default_factory=dict[str, str])
 
     def own_id(self, given: str) -> str:
-        """The id in this player's own space, so that no player uses up an id that another will give.
+        """A submission's id within the player's own namespace, so that no player can use up another's ids.
 
-        One that Laurels made too: whoever shared its call knows it.
+        Generated ids too: other players in the same batch see them.
         """
         return f"{sha256(self.member.encode()).hexdigest()[:32]}:{given}"
 
     def submission(self, given: PlayersSubmission) -> Submission:
-        """What the player submits for itself; raises `Forbidden` for another member or another group."""
+        """The player's own submission; raises `Forbidden` for another member or another group."""
         if given.member not in (None, self.member):
-            raise Forbidden("member: is not the player of this token, who may submit for nobody else")
+            raise Forbidden("member: is not the player of this token; players submit for themselves only")
         groups = given.groups or {}
         for name, value in self.groups.items():
             if groups.get(name, value) != value:
@@ -79,7 +78,7 @@ class Player:
 
 
 class PlayersSubmission(msgspec.Struct, forbid_unknown_fields=True):
-    """What a player gives: the member may be left out."""
+    """A submission with a player's token, which may leave the member out."""
 
     score: int | float | str
     member: str | None = None
@@ -91,12 +90,12 @@ class PlayersSubmission(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def is_token(secret: str) -> bool:
-    """By its shape; no key of ours has it."""
+    """Whether the secret looks like a JWT; API keys never do."""
     return secret.startswith("eyJ") and _TOKEN.fullmatch(secret) is not None
 
 
 def project_of(token: str) -> str:
-    """Whose the token says that it is, before anything of it is believed."""
+    """The project that the token claims, not verified yet."""
     if len(token) > LONGEST_TOKEN:
         raise Unauthorized(f"a token has at most {LONGEST_TOKEN} characters")
     try:
@@ -111,7 +110,7 @@ def project_of(token: str) -> str:
 
 
 def _check_names(token: str) -> None:
-    """Of a claim that is there twice, another program may read the first, and Python reads the last."""
+    """Refuses duplicate claims: Python reads the last one, but another program may read the first."""
     for part in token.split(".")[:2]:
         decoded = base64.urlsafe_b64decode(part + "=" * (-len(part) % 4))
         json.loads(decoded.decode(), object_pairs_hook=_unique)
@@ -120,23 +119,23 @@ def _check_names(token: str) -> None:
 def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     names = dict(pairs)
     if len(names) < len(pairs):
-        raise Unauthorized("the token has a claim, or a field of its header, more than once")
+        raise Unauthorized("the token repeats a claim or a field of its header")
     return names
 
 
 def verified(token: str, secrets: Sequence[ActiveSecret], audience: str, now: Moment) -> Player:
-    """Whose the token is; raises `Unauthorized`, which says why not."""
+    """The player of a valid token; raises `Unauthorized` with the reason otherwise."""
     claims = _claims(token, [secret for secret in secrets if secret.use == "players"], audience)
     seconds = now / 1_000_000
     moments = {name: _moment(claims, name) for name in ("exp", "nbf", "iat") if name in claims}
     if moments["exp"] <= seconds - LEEWAY_SECONDS:
-        raise Unauthorized("the token is no longer good: `exp` is over")
+        raise Unauthorized("the token has expired: its `exp` is in the past")
     if moments.get("nbf", -math.inf) > seconds + LEEWAY_SECONDS:
-        raise Unauthorized("the token is not good yet: `nbf` is to come")
+        raise Unauthorized("the token is not valid yet: its `nbf` is in the future")
     try:
         check_member(claims["sub"])
     except InvalidInput as error:
-        raise Unauthorized(f"the token's `sub` is no member: {error.fields[0].detail}") from error
+        raise Unauthorized(f"the token's `sub` is not a member: {error.fields[0].detail}") from error
     return Player(claims["sub"], _groups(claims))
 
 
@@ -160,18 +159,18 @@ def _claims(token: str, secrets: Sequence[ActiveSecret], audience: str) -> dict[
             reason = "its `jti` must be a string"
         except (jwt.PyJWTError, ValueError, TypeError, RecursionError):
             continue
-    raise Unauthorized(f"the token is not good: {reason}")
+    raise Unauthorized(f"the token is not valid: {reason}")
 
 
 def signed(claims: dict[str, Any], secret: str) -> str:
-    """A token, as a project signs it with a secret that we made."""
+    """A token as a project signs it with its HS256 secret."""
     return jwt.encode(claims, secret, algorithm="HS256")
 
 
 def _moment(claims: dict[str, Any], name: str) -> float:
     value: object = claims[name]
-    # JSON has no NaN and no Infinity, but Python reads them. A token with either would never expire, nor
-    # would one of a year that never comes. Milliseconds are beyond the year 10000 too.
+    # Python reads NaN and Infinity, which JSON does not have: such a token would never expire. The bound also
+    # refuses milliseconds, which lie beyond the year 10000.
     if not isinstance(value, bool) and isinstance(value, int | float) and 0 <= value <= LAST_SECOND:
         return value
     raise Unauthorized(

@@ -44,7 +44,7 @@ class Principal:
     def check_scope(self, scope: Scope) -> None:
         if not {scope, "admin"} & self.scopes:
             if self.player:
-                raise Forbidden(f"this needs a key with the scope {scope}; a player's token does not do")
+                raise Forbidden(f"this needs a key with the scope {scope}, not a player's token")
             has = ", ".join(each for each in SCOPES if each in self.scopes)
             raise Forbidden(f"this needs a key with the scope {scope}; this one has {has}")
 

@@ -1,7 +1,7 @@
-"""Signatures on submissions: proof that a request comes from a holder of the project's secret, and once.
+"""Verifies signatures on submissions: the sender holds a secret of the project, and sends the request once.
 
-`X-Laurels-Signature: v2=HEX` is the HMAC-SHA256 of the text that `laurels.signing` describes. A signed body
-is read whole, as it was sent, and verified before any of it counts.
+`X-Laurels-Signature: v2=HEX` is the HMAC-SHA256 of the text that `access/signing.py` describes. A signed body
+is read completely and verified before any part of it counts.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 # How far the client's clock may be from ours, in seconds.
 WINDOW_SECONDS: Final = 300
-# A nonce is remembered for longer than a timestamp can be good: from 300 s ahead to 300 s behind.
+# A nonce is remembered for longer than its timestamp is valid: from 300 s ahead to 300 s behind.
 NONCE_SECONDS: Final = 2 * WINDOW_SECONDS + 60
 
 _LINES: Final = (
@@ -48,9 +48,7 @@ HOW: Final = (
     f"send {TIMESTAMP} (unix seconds), {NONCE} (16 to 64 of A-Z a-z 0-9 - _) and {SIGNATURE}: {VERSION}= and "
     f"the hex of HMAC-SHA256 over seven lines: {_LINES}"
 )
-OLD_VERSION: Final = (
-    f"{SIGNATURE}: v1 is no longer accepted, because its text could be read in more than one way; {HOW}"
-)
+OLD_VERSION: Final = f"{SIGNATURE}: v1 is no longer accepted, because its text was ambiguous; {HOW}"
 
 _IDEMPOTENCY_KEY: Final = re.compile(IDEMPOTENCY_KEY_PATTERN)
 _NONCE: Final = re.compile(NONCE_PATTERN)
@@ -66,18 +64,18 @@ DOCUMENTED: Final = {
 
 
 class SignedRequest(NamedTuple):
-    """What a signed request carries, before it is known whether the signature is good."""
+    """A signature and what it covers, not verified yet."""
 
     signature: str
     covers: Signed
     keys: tuple[str, ...]
-    """The project's secrets for signatures that are in force."""
+    """The project's active secrets for signatures."""
 
     def check(self, body_digest: str) -> None:
         """Raises `BadSignature` unless one of the keys made the signature. Compares in constant time."""
         computed = [self.covers.signature(key, body_digest) for key in self.keys]
         if not sum(hmac.compare_digest(each, self.signature) for each in computed):
-            raise BadSignature(f"{SIGNATURE} is not that of this request: {HOW}")
+            raise BadSignature(f"{SIGNATURE} does not match this request: {HOW}")
 
 
 def signed_request(
@@ -94,21 +92,21 @@ def signed_request(
     signature, covers = _read(request)
     if abs(now // 1_000_000 - int(covers.timestamp)) > WINDOW_SECONDS:
         raise BadSignature(
-            f"{TIMESTAMP} is more than {WINDOW_SECONDS} seconds from the server's clock: set the clock, "
-            "and sign again"
+            f"{TIMESTAMP} differs from the server's clock by more than {WINDOW_SECONDS} seconds: "
+            "set the clock and sign again"
         )
     return SignedRequest(signature, covers, keys)
 
 
 async def use_nonce(valkey: Valkey, project: str, nonce: str) -> None:
-    """Call it after the signature was found good, so that only a holder of the secret can use up a nonce."""
+    """Raises `BadSignature` for a used nonce. Call it after `check`: only a valid signature uses one up."""
     key = f"{NONCE_KEY}{project}:{nonce}"
     if not await valkey.run(strings.put(key, 1, seconds=NONCE_SECONDS, if_absent=True)):
-        raise BadSignature(f"{NONCE} was used before: sign every request, a repeated one too, with a new one")
+        raise BadSignature(f"{NONCE} was used before: sign every request with a new one, repeated ones too")
 
 
 def _read(request: Request) -> tuple[str, Signed]:
-    """The signature, and what it says that it covers."""
+    """The signature's hex digits, and what it covers."""
     found = _SIGNATURE.fullmatch(_only(request, SIGNATURE))
     if found is None:
         if _only(request, SIGNATURE).startswith("v1="):
@@ -129,10 +127,10 @@ def _read(request: Request) -> tuple[str, Signed]:
 
 
 def _only(request: Request, name: str) -> str:
-    """The header's value, empty without one; a header that a signature covers is sent once."""
+    """The value of a header; empty without one. Raises `BadSignature` for a repeated header."""
     values = request.headers.getlist(name)
     if len(values) > 1:
-        raise BadSignature(f"{name} is there {len(values)} times: send it once")
+        raise BadSignature(f"{name} was sent {len(values)} times: send it once")
     return values[0] if values else ""
 
 

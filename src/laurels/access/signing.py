@@ -1,7 +1,7 @@
-"""The text that a signature is made of, for the server that checks it and the client that makes it. Pure.
+"""The text that a signature signs, for the server and the client. Pure.
 
-Seven lines, joined by one line feed each: the version, the method, the target, the time, the nonce, the
-`Idempotency-Key` and the digest of the body. No line can hold a line feed, so the text has one reading.
+Seven lines, joined by line feeds: the version, the method, the target, the time, the nonce, the
+`Idempotency-Key` and the digest of the body. No line can contain a line feed, so the text is unambiguous.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ SIGNATURE: Final = "X-Laurels-Signature"
 IDEMPOTENCY_KEY: Final = "Idempotency-Key"
 VERSION: Final = "v2"
 
-# Regular expressions of what a line may be.
+# What each line may contain, as regular expressions.
 TIMESTAMP_PATTERN: Final = r"[0-9]{1,12}"
 NONCE_PATTERN: Final = r"[A-Za-z0-9_-]{16,64}"
 TARGET_PATTERN: Final = r"/[!-~]*"
@@ -24,11 +24,11 @@ IDEMPOTENCY_KEY_PATTERN: Final = r"[ -~]*"
 
 
 class Signed(NamedTuple):
-    """What a signature covers, besides the body."""
+    """What a signature covers besides the body."""
 
     method: str
     target: str
-    """The path and the query as they are sent, percent-encoded."""
+    """The path and the query as sent, percent-encoded."""
     timestamp: str
     """Unix seconds."""
     nonce: str
@@ -36,7 +36,7 @@ class Signed(NamedTuple):
     """Empty for a request without one."""
 
     def text(self, body_digest: str) -> str:
-        """`body_digest`: the SHA-256 of the body as it is sent, in hex."""
+        """`body_digest`: the SHA-256 of the body as sent, in hex."""
         return "\n".join((VERSION, *self, body_digest))
 
     def signature(self, secret: str, body_digest: str) -> str:

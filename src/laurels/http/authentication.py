@@ -163,7 +163,7 @@ async def admit_operator(request: Request, operation: Operation) -> Call:
 
 async def _principal_of(request: Request) -> Principal:
     authorization = request.headers.get("authorization", "")
-    if not authorization and (session := sessions.named_in(request)):
+    if not authorization and (session := sessions.session_of(request)):
         principal = await _signed_in(request, session)
     else:
         scheme, _, secret = authorization.partition(" ")

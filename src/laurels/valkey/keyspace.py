@@ -23,11 +23,6 @@ def persist(key: str) -> Command[bool]:
     return Command(("PERSIST", key), bool)
 
 
-def time_to_live(key: str) -> Command[int]:
-    """In seconds; below 0 where there is no such key, or it does not expire."""
-    return Command(("TTL", key), int)
-
-
 def memory_usage(key: str) -> Command[int]:
     """In bytes."""
     return Command(("MEMORY", "USAGE", key), lambda size: size or 0)

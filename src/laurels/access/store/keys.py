@@ -1,4 +1,4 @@
-"""API keys: shown once, kept as digests."""
+"""API keys: shown once, stored as digests."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _PREFIX_CHARACTERS = string.ascii_lowercase + string.digits
 class ApiKey:
     id: UUID
     prefix: str
-    """The part of the key that may be shown: `lk_` and eight characters, or the name of a known key."""
+    """The public part of the key: `lk_` and eight characters, or the label of an ensured key."""
     project: str
     scopes: frozenset[Scope]
     label: str
@@ -49,24 +49,20 @@ class ApiKey:
 Announce = Callable[[str], Awaitable[None]]
 
 
-async def tell_nobody(_: str) -> None:
-    """For a process that is alone with its archive."""
-
-
 def name_of_key(identity: UUID) -> str:
-    """What a key is called when it is withdrawn."""
+    """The name of a key in revocations."""
     return f"key:{identity}"
 
 
 class KeyStore:
-    """`announce` hears of each key that is withdrawn, or whose secret is another one, once that is done."""
+    """`announce` is called after a key was revoked or got another secret."""
 
-    def __init__(self, postgres: Postgres, announce: Announce = tell_nobody) -> None:
+    def __init__(self, postgres: Postgres, announce: Announce) -> None:
         self._postgres = postgres
         self._announce = announce
 
     async def create(self, project: str, scopes: Collection[Scope], label: str = "") -> tuple[ApiKey, str]:
-        """A new key, and its secret: the only time that it can be seen."""
+        """Creates a key. The secret is returned once and cannot be read again."""
         prefix = "lk_" + "".join(secrets.choice(_PREFIX_CHARACTERS) for _ in range(8))
         secret = f"{prefix}_{secrets.token_urlsafe(32)}"
         values = _values(prefix, secret, project, scopes, label)
@@ -75,10 +71,10 @@ class KeyStore:
             return _api_key(created.mappings().one()), secret
 
     async def ensure(self, secret: str, project: str, scopes: Collection[Scope], label: str) -> ApiKey:
-        """The one key with this label whose secret is known beforehand (`bootstrap`, `demo`).
+        """Makes a key with a given secret active: `bootstrap`, `demo`.
 
-        Its prefix is the label, so that another secret takes the place of the one before. If it was revoked,
-        it is in force again.
+        There is one such key for each label, which is its prefix: another secret replaces the previous one,
+        and a revoked key becomes active again.
         """
         values = _values(label, secret, project, scopes, label)
         new = postgresql.insert(api_keys).values(values)
@@ -92,13 +88,13 @@ class KeyStore:
                 key = _api_key((await connection.execute(ensured)).mappings().one())
         except IntegrityError as error:
             raise Conflict(
-                f"the secret of the key {label!r} is already another key's; choose a new one"
+                f"another key has the same secret as the key {label!r}: choose a new one"
             ) from error
         await self._announce(name_of_key(key.id))
         return key
 
     async def keys(self, project: str | None = None) -> list[ApiKey]:
-        """The keys of a project, or all; oldest first, revoked ones included."""
+        """The keys of one project or all, oldest first, revoked ones included."""
         listed = select(*_SHOWN).order_by(api_keys.c.created_at, api_keys.c.prefix)
         if project is not None:
             listed = listed.where(api_keys.c.project == project)
@@ -106,7 +102,7 @@ class KeyStore:
             return [_api_key(row) for row in (await connection.execute(listed)).mappings()]
 
     async def revoke(self, prefix_or_id: str, *, project: str | None = None) -> bool:
-        """Whether a key was in force (in this project) and no longer is."""
+        """Revokes an active key (of this project); returns whether there was one."""
         chosen: list[ColumnElement[bool]] = [api_keys.c.prefix == prefix_or_id]
         if (identity := _uuid(prefix_or_id)) is not None:
             chosen.append(api_keys.c.id == identity)
@@ -122,21 +118,21 @@ class KeyStore:
         try:
             async with self._postgres.writing() as connection:
                 identities = list((await connection.execute(revoked)).scalars())
-        finally:  # also when the commit went unanswered
+        finally:  # also when the commit was not answered
             for each in identities:
                 await self._announce(name_of_key(each))
         return bool(identities)
 
     async def find(self, secret: str) -> ApiKey | None:
-        """The key in force with this secret.
+        """The active key with this secret.
 
-        The index compares digests, not secrets: what its timing could tell is about a hash that the caller
-        cannot steer, so no comparison here has to take constant time.
+        The index compares digests, not secrets. Its timing can only reveal something about a hash that the
+        caller cannot control, so no comparison has to take constant time.
         """
         return await self.find_by_digest(digest_of(secret))
 
     async def find_by_digest(self, digest: bytes) -> ApiKey | None:
-        """The key in force whose secret has this digest."""
+        """The active key whose secret has this digest."""
         found = select(*_SHOWN).where(api_keys.c.digest == digest, api_keys.c.revoked_at.is_(None))
         async with self._postgres.reading() as connection:
             row = (await connection.execute(found)).mappings().one_or_none()
@@ -167,7 +163,7 @@ def check_label(label: str) -> str:
 
 
 def digest_of(secret: str) -> bytes:
-    """What is kept of a secret."""
+    """The stored form of a secret."""
     return sha256(secret.encode("utf-8", "surrogatepass")).digest()
 
 

@@ -1,7 +1,7 @@
-"""What a project's players' tokens and signatures are verified with.
+"""The secrets of projects, which verify players' tokens and signatures.
 
-A secret that we make is shown once, and kept: HMAC needs it whole. A project that would rather share none
-signs its tokens with a private key of its own, and gives us the public one.
+A secret made by Laurels is shown once and stored as it is, because HMAC needs it. A project may share no
+secret instead: it signs tokens with a private key of its own and stores the public key here.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from sqlalchemy import func, insert, select, update
 
-from laurels.access.store.keys import Announce, check_label, tell_nobody
+from laurels.access.store.keys import Announce, check_label
 from laurels.errors import Conflict, InvalidInput
 from laurels.postgres.engine import take_turn
 from laurels.postgres.tables import project_secrets
@@ -31,7 +31,7 @@ Algorithm = Literal["HS256", "EdDSA", "ES256", "RS256"]
 USES: Final[tuple[Use, ...]] = get_args(Use)
 ALGORITHMS: Final[tuple[Algorithm, ...]] = get_args(Algorithm)
 MADE_HERE: Final = "HS256"
-# The old one and the new one, while a project goes over to it.
+# The old one and the new one, while a project changes its secret.
 MOST_ACTIVE: Final = 2
 LEAST_RSA_BITS: Final = 2048
 LONGEST_PUBLIC_KEY: Final = 10_000
@@ -42,12 +42,12 @@ _ID_CHARACTERS = string.ascii_lowercase + string.digits
 @dataclass(frozen=True)
 class ProjectSecret:
     id: str
-    """`ls_` and eight characters: what a token calls it by (`kid`)."""
+    """`ls_` and eight characters; a token names it as `kid`."""
     project: str
     use: Use
     algorithm: Algorithm
     required: bool
-    """Of signatures: whether a submission without one is refused."""
+    """For signatures: whether submissions without one are refused."""
     label: str
     created_at: datetime
     revoked_at: datetime | None
@@ -55,7 +55,7 @@ class ProjectSecret:
 
 @dataclass(frozen=True)
 class ActiveSecret:
-    """A secret in force, with what verifies: the secret itself, or a public key as PEM."""
+    """An active secret with its `key`: the secret itself, or a public key as PEM."""
 
     id: str
     use: Use
@@ -66,8 +66,6 @@ class ActiveSecret:
 
 @dataclass(frozen=True)
 class NewSecret:
-    """What a project asks for."""
-
     use: str
     algorithm: str | None = None
     public_key: str | None = None
@@ -76,19 +74,19 @@ class NewSecret:
 
 
 def name_of_secrets(project: str) -> str:
-    """What a project's secrets are called when they change."""
+    """The name of a project's secrets in revocations."""
     return f"secrets:{project}"
 
 
 class SecretStore:
-    """`announce` hears of each project whose secrets changed, once that is done."""
+    """`announce` is called after a project's secrets have changed."""
 
-    def __init__(self, postgres: Postgres, announce: Announce = tell_nobody) -> None:
+    def __init__(self, postgres: Postgres, announce: Announce) -> None:
         self._postgres = postgres
         self._announce = announce
 
     async def create(self, project: str, wanted: NewSecret) -> tuple[ProjectSecret, str | None]:
-        """A new one in force, and its secret if it has one: the only time that it can be seen."""
+        """Creates an active secret. What Laurels generated is returned once and cannot be read again."""
         identity = "ls_" + "".join(secrets.choice(_ID_CHARACTERS) for _ in range(8))
         use, algorithm = _use(wanted), _algorithm(wanted)
         made = f"{identity}_{secrets.token_urlsafe(32)}" if algorithm == MADE_HERE else None
@@ -107,8 +105,7 @@ class SecretStore:
             await take_turn(connection, f"secrets:{project}:{use}")
             if (await connection.execute(counted)).scalar_one() >= MOST_ACTIVE:
                 raise Conflict(
-                    f"{project} has {MOST_ACTIVE} secrets for {use} in force, and may have no more: "
-                    "revoke one first"
+                    f"{project} already has {MOST_ACTIVE} secrets for {use} in force: revoke one first"
                 )
             created = await connection.execute(insert(project_secrets).values(values).returning(*_SHOWN))
             secret = _project_secret(created.mappings().one())
@@ -116,7 +113,7 @@ class SecretStore:
         return secret, made
 
     async def secrets(self, project: str | None = None) -> list[ProjectSecret]:
-        """Those of a project, or all; oldest first, revoked ones included."""
+        """The secrets of one project or all, oldest first, revoked ones included."""
         listed = select(*_SHOWN).order_by(project_secrets.c.created_at, project_secrets.c.id)
         if project is not None:
             listed = listed.where(project_secrets.c.project == project)
@@ -124,7 +121,7 @@ class SecretStore:
             return [_project_secret(row) for row in (await connection.execute(listed)).mappings()]
 
     async def active(self, project: str) -> tuple[ActiveSecret, ...]:
-        """Those in force, newest first."""
+        """The active secrets of a project, newest first."""
         columns = [project_secrets.c[name] for name in ("id", "use", "algorithm", "required", "key")]
         found = (
             select(*columns)
@@ -135,7 +132,7 @@ class SecretStore:
             return tuple(ActiveSecret(*row) for row in await connection.execute(found))
 
     async def revoke(self, identity: str, *, project: str | None = None) -> bool:
-        """Whether it was in force (in this project) and no longer is."""
+        """Revokes an active secret (of this project); returns whether there was one."""
         revoked = (
             update(project_secrets)
             .where(project_secrets.c.id == identity, project_secrets.c.revoked_at.is_(None))
@@ -148,7 +145,7 @@ class SecretStore:
         try:
             async with self._postgres.writing() as connection:
                 projects = list((await connection.execute(revoked)).scalars())
-        finally:  # also when the commit went unanswered
+        finally:  # also when the commit was not answered
             for each in projects:
                 await self._announce(name_of_secrets(each))
         return bool(projects)
@@ -169,7 +166,7 @@ def _use(wanted: NewSecret) -> Use:
     else:
         raise InvalidInput.at("use", one_of(USES, wanted.use))
     if wanted.required and use != "signatures":
-        raise InvalidInput.at("required", "is for signatures alone: a player's token is always verified")
+        raise InvalidInput.at("required", "is for signatures only: a player's token is always verified")
     return use
 
 
@@ -182,14 +179,14 @@ def _algorithm(wanted: NewSecret) -> Algorithm:
     else:
         raise InvalidInput.at("algorithm", f"must be {' or '.join(allowed)} for {wanted.use}")
     if algorithm == MADE_HERE and wanted.public_key is not None:
-        raise InvalidInput.at("public_key", f"is not for {MADE_HERE}, whose secret is made here")
+        raise InvalidInput.at("public_key", f"must be left out for {MADE_HERE}: Laurels makes the secret")
     if algorithm != MADE_HERE and not wanted.public_key:
         raise InvalidInput.at("public_key", f"is required for {algorithm}: a public key as PEM")
     return algorithm
 
 
 def _public_key(given: str, algorithm: Algorithm) -> str:
-    """The key as PEM, if it is one for this algorithm."""
+    """The key as PEM; raises `InvalidInput` unless it fits the algorithm."""
     from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415  # as below
     from cryptography.hazmat.primitives import serialization  # noqa: PLC0415  # slow to load, seldom needed
     from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa  # noqa: PLC0415  # as above
@@ -198,7 +195,7 @@ def _public_key(given: str, algorithm: Algorithm) -> str:
         key = serialization.load_pem_public_key(given[:LONGEST_PUBLIC_KEY].encode())
     except (ValueError, TypeError, UnicodeEncodeError, UnsupportedAlgorithm) as error:
         raise InvalidInput.at(
-            "public_key", "must be a public key as PEM, from `-----BEGIN PUBLIC KEY-----` on"
+            "public_key", "must be a public key as PEM, beginning with `-----BEGIN PUBLIC KEY-----`"
         ) from error
     fits, needs = {
         "EdDSA": (isinstance(key, ed25519.Ed25519PublicKey), "an Ed25519 key"),

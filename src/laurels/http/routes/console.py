@@ -76,11 +76,11 @@ async def sign_in(call: Call, given: SignIn) -> Response:
     principal = await principal_with(request, key)
     if "admin" not in principal.scopes:
         raise Forbidden("the console takes a key with the scope admin")
-    if before := sessions.named_in(request):
+    if before := sessions.session_of(request):
         await sessions.end(call.laurels.valkey, before)
     session = await sessions.begin(call.laurels.valkey, digest_of(key))
     response = JsonResponse(encode(_session(principal)), status=201)
-    sessions.hand_over(request, response, session)
+    sessions.set_cookie(request, response, session)
     return response
 
 
@@ -96,7 +96,7 @@ async def read_session(call: Call) -> ConsoleSession | None:
     By the cookie alone. Nobody, too, once the session is over or its key was revoked: 204.
     """
     request = call.request
-    if request.headers.get("authorization") or not sessions.named_in(request):
+    if request.headers.get("authorization") or not sessions.session_of(request):
         return None
     try:
         return _session((await identify(request)).principal)
@@ -110,10 +110,10 @@ async def sign_out(call: Call) -> Response:
 
     Ends the session, if there is one, and takes the cookie back.
     """
-    if session := sessions.named_in(call.request):
+    if session := sessions.session_of(call.request):
         await sessions.end(call.laurels.valkey, session)
     response = Response(status_code=204)
-    sessions.take_back(response)
+    sessions.delete_cookie(response)
     return response
 
 
