@@ -20,7 +20,7 @@ def place() -> Iterator[Path]:
 
 @pytest.fixture
 def place_on_disk() -> Iterator[Path]:
-    """Programs can be run from here."""
+    """A folder on a file system that allows running programs."""
     with folder_that_anybody_may_pass() as folder:
         yield folder
 
@@ -32,6 +32,6 @@ def data_dir(place: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[embedded.EmbeddedServers]:
-    """Servers for the tests that change nothing."""
+    """Servers for tests that change nothing."""
     with folder_that_anybody_may_pass(fast_place()) as folder, embedded.start(folder / "data") as servers:
         yield servers

@@ -1,4 +1,4 @@
-"""What the tests of the embedded servers share: waiting, looking at processes, using both stores."""
+"""Shared by the tests of the embedded servers: waiting, inspecting processes, using both stores."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def is_gone(pid: int) -> bool:
 
 
 class Valkey:
-    """A client of a few lines, for answers that are integers."""
+    """A minimal client for integer answers."""
 
     def __init__(self, endpoints: Endpoints) -> None:
         self._socket = socket.socket(socket.AF_UNIX)
@@ -84,7 +84,7 @@ def increment(endpoints: Endpoints) -> int:
 
 
 def insert(endpoints: Endpoints) -> int:
-    """How many rows there are after one more."""
+    """Adds a row and returns the number of rows."""
     with postgres(endpoints) as connection:
         connection.execute("CREATE TABLE IF NOT EXISTS counter (n bigserial)")
         connection.execute("INSERT INTO counter DEFAULT VALUES")
@@ -100,7 +100,7 @@ def written(endpoints: Endpoints) -> tuple[int, set[int]]:
 
 
 def readable_environment() -> dict[str, str]:
-    """So that any Python of this version finds what this one finds."""
+    """Lets any Python of this version find the modules of this one."""
     path = [*filter(None, sys.path), str(OLDER_PYTHON)]
     return {"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(path)}
 

@@ -1,4 +1,4 @@
-"""A server that a URL names runs elsewhere and is not started."""
+"""A server whose URL is set runs elsewhere and is not started."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def test_laurels_works_on_one_server_of_its_own_and_one_elsewhere(
 
 
 @pytest.mark.parametrize("urls", [(), ("valkey",), ("postgres",), ("valkey", "postgres")], ids="+".join)
-async def test_what_the_environment_names_is_not_started(
+async def test_servers_that_the_environment_names_are_not_started(
     running: EmbeddedServers,
     place: Path,
     data_dir: Path,
@@ -71,11 +71,11 @@ async def test_what_the_environment_names_is_not_started(
 @pytest.mark.parametrize(
     ("elsewhere", "variable"), [("valkey", "LAURELS_VALKEY_URL"), ("postgres", "LAURELS_POSTGRES_URL")]
 )
-def test_who_joins_without_the_url_is_told_which_to_set(
+def test_attaching_without_the_url_says_which_to_set(
     running: EmbeddedServers, data_dir: Path, elsewhere: str, variable: str
 ):
     with (
         embedded.start(data_dir, external=only(running.endpoints, elsewhere)),
-        pytest.raises(DataFolderUnusable, match=f"set {variable} as it is set there"),
+        pytest.raises(DataFolderUnusable, match=f"set {variable} to the same URL"),
     ):
         embedded.attach(data_dir)

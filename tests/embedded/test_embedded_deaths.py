@@ -1,4 +1,4 @@
-"""However Laurels or one of its servers ends: no process stays, no acknowledged write is lost."""
+"""When Laurels or one of its servers dies in any way, no process stays and no acknowledged write is lost."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_a_server_that_is_killed_is_started_again_on_the_same_socket(data_dir: P
     assert processes_of(data_dir) == []
 
 
-def test_a_database_that_was_half_made_is_made_anew(data_dir: Path):
+def test_a_half_made_database_is_made_again(data_dir: Path):
     writer = Writer(data_dir)
     until((data_dir / "postgres.new" / "cluster" / "PG_VERSION").exists)
     writer.end_with(signal.SIGKILL)
@@ -104,7 +104,7 @@ def test_a_database_that_was_half_made_is_made_anew(data_dir: Path):
     assert not (data_dir / "postgres.new").exists()
 
 
-def test_a_process_id_that_a_killed_postgres_left_and_another_process_has_now_is_no_obstacle(data_dir: Path):
+def test_a_reused_process_id_of_a_killed_postgres_does_not_prevent_a_start(data_dir: Path):
     embedded.start(data_dir).stop()
     with subprocess.Popen(["sleep", "600"]) as innocent:  # noqa: S607  # of any system
         (data_dir / "postgres" / "postmaster.pid").write_text(f"{innocent.pid}\n{data_dir}/postgres\n")

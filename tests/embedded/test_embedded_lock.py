@@ -51,7 +51,7 @@ print(json.dumps(asdict(embedded.attach(Path(sys.argv[1])))))
     assert increment(endpoints) == increment(running.endpoints) - 1
 
 
-def test_there_is_nothing_to_attach_to_where_nobody_serves(data_dir: Path):
+def test_attach_returns_none_when_no_servers_run(data_dir: Path):
     assert embedded.attach(data_dir) is None
     assert not data_dir.exists()
     with embedded.start(data_dir) as servers:
@@ -70,7 +70,7 @@ def test_a_runtime_file_without_a_lock_is_stale(data_dir: Path):
 
 @pytest.fixture
 def straggler(data_dir: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Holds the lock in the name of a process that is dead, as servers do whose Laurels was killed."""
+    """Holds the lock with the pid of a dead process, as servers do whose Laurels was killed."""
     dead = subprocess.Popen(["true"])  # noqa: S607  # of any system
     dead.wait()
     data_dir.mkdir()

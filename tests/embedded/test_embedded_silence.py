@@ -1,4 +1,4 @@
-"""A user's program prints what it prints itself: the library says nothing unless it is asked to."""
+"""The library prints and logs nothing in a user's program unless asked to."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_programs_that_use_it_print_nothing(data_dir: Path):
         assert (name, ended.returncode, ended.stdout, ended.stderr) == (name, 0, "", "")
 
 
-def test_who_asks_hears_it_on_stderr(data_dir: Path):
+def test_logs_go_to_stderr_when_asked_for(data_dir: Path):
     ended = run(ASKED + PROGRAMS["laurels"], data_dir)
     assert (ended.returncode, ended.stdout) == (0, "")
     assert "background work begins" in ended.stderr

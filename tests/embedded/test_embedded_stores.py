@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from laurels.embedded import EmbeddedServers
 
 
-def test_what_was_written_is_there_after_a_stop_and_a_start(data_dir: Path):
+def test_writes_survive_a_stop_and_a_start(data_dir: Path):
     with embedded.start(data_dir) as servers:
         assert (increment(servers.endpoints), insert(servers.endpoints)) == (1, 1)
     assert processes_of(data_dir) == []
@@ -75,7 +75,7 @@ def test_postgres_refuses_a_wrong_password_and_none(running: EmbeddedServers, pa
         postgres(endpoints, password=password, passfile="/nonexistent")
 
 
-def test_no_line_of_the_postgres_access_rules_trusts_anybody(running: EmbeddedServers):
+def test_postgres_access_rules_trust_no_connection(running: EmbeddedServers):
     rules = (running.data_dir / "postgres" / "pg_hba.conf").read_text().splitlines()
     methods = {rule.split()[-1] for rule in rules if rule and not rule.startswith("#")}
     assert methods == {"scram-sha-256"}
@@ -93,7 +93,7 @@ def test_sockets_and_secrets_are_private(running: EmbeddedServers):
     assert stat.S_IMODE(running.data_dir.stat().st_mode) & 0o007 == 0
 
 
-def test_inspection_tells_who_serves_the_folder_and_what(running: EmbeddedServers):
+def test_inspection_shows_the_holder_and_the_servers(running: EmbeddedServers):
     seen = embedded.inspect(running.data_dir)
     assert seen.holder_pid == os.getpid()
     assert seen.pids == running.pids
@@ -165,14 +165,14 @@ def use_shared_temporary_folder(instead: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
 
 
-def test_loading_a_large_append_only_file_is_told_and_waited_for(
+def test_loading_a_large_append_only_file_is_reported_and_awaited(
     data_dir: Path, monkeypatch: pytest.MonkeyPatch
 ):
     keys = 400_000
     with embedded.start(data_dir) as servers:
         script = f"for i = 1, {keys} do server.call('SET', i, i) end return {keys}"
         assert ask_valkey(servers.endpoints, f'EVAL "{script}" 0') == keys
-    monkeypatch.setattr(servers_module, "SAY_EVERY", 0.0)
+    monkeypatch.setattr(servers_module, "REPORT_SECONDS", 0.0)
     said: list[str] = []
     with embedded.start(data_dir, say=said.append) as servers:
         assert ask_valkey(servers.endpoints, "DBSIZE") == keys

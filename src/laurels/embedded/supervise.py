@@ -1,13 +1,12 @@
-"""The process between Laurels and its servers: they run exactly as long as Laurels does.
+"""The supervisor: a process that keeps the servers running exactly as long as Laurels runs.
 
-It is run by its path, not as a module, on the standard library alone, so that it starts in a few
-milliseconds whatever the working folder or the environment holds. Its standard input is one line, the
-`Plan`, from a pipe whose other end only Laurels has: when the pipe closes, Laurels has stopped or died,
-and both servers are asked to stop. A later line, `READY`, says that Laurels found both servers ready.
+It is run by its path, not as a module, and uses the standard library only, so it starts in a few milliseconds
+whatever the working folder or the environment contains. Its standard input is a pipe from Laurels. The first
+line is the `Plan`; a later line, `READY`, says that the servers are ready. When the pipe closes, Laurels has
+stopped or died, and the supervisor stops the servers.
 
-A server that dies by itself is started again. When this process is killed, the kernel asks the servers
-to stop (Linux). The lock on the data folder is inherited by everything started here, so it stays taken
-until the last process is gone.
+The supervisor restarts a server that dies. If the supervisor is killed, the kernel tells the servers to stop
+(Linux). All processes started here inherit the lock on the data folder and hold it until the last one ends.
 """
 
 from __future__ import annotations
@@ -32,12 +31,12 @@ READY = b"ready\n"
 LIFELINE = 0
 """File descriptor of the pipe from Laurels: standard input."""
 
-PATIENCE = 60.0
-"""Seconds that a server has to obey one stop signal before the next, harsher one."""
+STOP_SECONDS = 60.0
+"""How long a server may take to obey a stop signal before the next, harsher one."""
 FIRST_DELAY, LONGEST_DELAY = 0.1, 5.0
-"""Seconds before a dead server is started again: doubled for each death in a row."""
-STEADY = 10.0
-"""Seconds of life after which a death counts as the first again."""
+"""Seconds before a dead server is restarted; doubled for each death in a row."""
+STEADY_SECONDS = 10.0
+"""How long a server must run for its next death to count as the first."""
 PR_SET_PDEATHSIG = 1
 
 
@@ -48,9 +47,9 @@ class Server:
     environment: dict[str, str]
     log: str
     stop_signals: list[int]
-    """From the polite one to SIGKILL."""
+    """The mildest first, SIGKILL last."""
     uid: int | None
-    """None: the servers run as the user who runs Laurels."""
+    """None for the user who runs Laurels."""
     gid: int | None
 
 
@@ -72,7 +71,7 @@ class ServerStatus:
 
 @dataclass(frozen=True)
 class Runtime:
-    """What `runtime.json` says, to Laurels and to other processes that use its servers."""
+    """The contents of `runtime.json`, for Laurels and other processes that use its servers."""
 
     holder: int
     supervisor: int
@@ -82,7 +81,7 @@ class Runtime:
 
 
 class Child:
-    """One server, over all of its lives."""
+    """One server and its restarts."""
 
     def __init__(self, server: Server, lock: int) -> None:
         self.server = server
@@ -126,7 +125,7 @@ class Child:
             os.close(log)
 
     def reap(self) -> bool:
-        """Whether the server has died since the last look."""
+        """Whether the server has died since the last call."""
         exit_code = self._process.poll() if self._process else None
         if exit_code is None:
             return False
@@ -142,7 +141,7 @@ class Child:
         self._exits += 1
         self._exit_code = exit_code
         lived = time.monotonic() - self._started_at
-        self._deaths_in_a_row = 1 if lived > STEADY else self._deaths_in_a_row + 1
+        self._deaths_in_a_row = 1 if lived > STEADY_SECONDS else self._deaths_in_a_row + 1
         delay = min(LONGEST_DELAY, FIRST_DELAY * 2 ** (self._deaths_in_a_row - 1))
         self.restart_at = time.monotonic() + delay
         report(f"{self.server.name} exited with code {exit_code}")
@@ -172,13 +171,13 @@ class Supervisor:
             self._stop()
 
     def _child_died(self, _signal: int, _frame: FrameType | None) -> None:
-        """Nothing to do here: the byte in the wakeup pipe ends the wait."""
+        """Does nothing: the byte in the wakeup pipe ends the wait."""
 
     def _asked_to_stop(self, _signal: int, _frame: FrameType | None) -> None:
         self._stopping = True
 
     def _wait(self, timeout: float | None, *, lifeline: bool) -> None:
-        """Returns at a signal, at word from Laurels, or after the timeout."""
+        """Returns at a signal, at input from Laurels, or after the timeout."""
         watched = [self._wakeup, LIFELINE] if lifeline else [self._wakeup]
         readable, _, _ = select.select(watched, [], [], timeout)
         if self._wakeup in readable:
@@ -210,19 +209,19 @@ class Supervisor:
             for child in self._children:
                 child.reap()
                 child.send(child.server.stop_signals[min(step, len(child.server.stop_signals) - 1)])
-            deadline = time.monotonic() + PATIENCE
+            deadline = time.monotonic() + STOP_SECONDS
             while any(child.running for child in self._children) and time.monotonic() < deadline:
                 self._wait(deadline - time.monotonic(), lifeline=False)
                 for child in self._children:
                     child.reap()
         Path(self._plan.runtime_file).unlink(missing_ok=True)
         with contextlib.suppress(FileNotFoundError):
-            for left_by_a_killed_server in Path(self._plan.sockets).iterdir():
-                left_by_a_killed_server.unlink()
+            for socket_of_killed_server in Path(self._plan.sockets).iterdir():
+                socket_of_killed_server.unlink()
             Path(self._plan.sockets).rmdir()
 
     def _write_runtime(self) -> None:
-        """Whole, or not at all; readable by the user who runs Laurels only."""
+        """Replaces `runtime.json` atomically; only the user who runs Laurels can read it."""
         statuses = {child.server.name: child.status for child in self._children}
         runtime = Runtime(self._plan.holder, os.getpid(), self._plan.sockets, self._ready, statuses)
         fresh = Path(self._plan.runtime_file + ".new")
@@ -233,10 +232,10 @@ class Supervisor:
 
 
 def stop_with_parent(signal_number: int) -> Callable[[], None] | None:
-    """What a child runs before it becomes the server: ask the kernel for this signal when we die.
+    """A function for the child to run before `exec`: it asks the kernel for this signal when we die.
 
-    It must run after the change of user, which clears the request, and it asks on behalf of the thread
-    that forks: the supervisor has only one.
+    It must run after the change of user, which clears the request. The request is about the thread that
+    forks; the supervisor has only one.
     """
     if sys.platform != "linux":
         return None
@@ -248,13 +247,13 @@ def stop_with_parent(signal_number: int) -> Callable[[], None] | None:
     def before_exec() -> None:
         libc.prctl(PR_SET_PDEATHSIG, signal_number)
         if os.getppid() != parent:
-            os._exit(1)  # the parent died before the request was made
+            os._exit(1)  # the parent died before the request
 
     return before_exec
 
 
 def report(message: str) -> None:
-    """One line of `supervisor.log`."""
+    """Writes a line to `supervisor.log`."""
     sys.stderr.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {message}\n")
     sys.stderr.flush()
 
@@ -264,7 +263,7 @@ def read_plan() -> Plan:
     while not line.endswith(b"\n"):
         received = os.read(LIFELINE, 65536)
         if not received:
-            sys.exit(0)  # Laurels died before it said what to run
+            sys.exit(0)  # Laurels died before it sent the plan
         line += received
     fields: dict[str, Any] = json.loads(line)
     servers = [Server(**server) for server in fields.pop("servers")]
@@ -273,5 +272,5 @@ def read_plan() -> Plan:
 
 if __name__ == "__main__":
     os.umask(0o077)
-    signal.pthread_sigmask(signal.SIG_SETMASK, [])  # whatever Laurels had blocked
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])  # unblocks the signals that Laurels may have blocked
     Supervisor(read_plan()).run()

@@ -1,4 +1,4 @@
-"""How Valkey is run: only on a unix socket, every write in its append-only file."""
+"""Runs Valkey: only on a unix socket, with every write in its append-only file."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 NAME = "valkey"
 STOP_SIGNALS: list[int] = [signal.SIGTERM, signal.SIGKILL]
 ENVIRONMENT = {"LC_ALL": "C", "TZ": "UTC"}
-# The wheel's Valkey takes its memory from the C library, where Valkey's own build brings jemalloc: with it,
-# writing took a fifth less of the processor, and freeing large keys holds nobody up.
+# The wheel's Valkey uses the C library's allocator. With jemalloc, as in Valkey's own build, writing took a
+# fifth less CPU time, and freeing large keys blocks no commands.
 ALLOCATOR = "libjemalloc.so.2"
 SETTINGS = {
     "port": "0",
@@ -25,7 +25,7 @@ SETTINGS = {
     "appendonly": "yes",
     "appendfsync": "everysec",
     "aof-load-truncated": "yes",
-    "save": "",  # the append-only file holds everything; a second copy would only cost time
+    "save": "",  # no snapshots: the append-only file holds everything
     "maxmemory-policy": "noeviction",
     "enable-debug-command": "no",
     "enable-module-command": "no",
@@ -48,7 +48,7 @@ def command_line(program: Path, folder: Path, sockets: Path) -> list[str]:
 
 
 def allocator(program: Path) -> str | None:
-    """jemalloc, where the machine has it and the program runs with it."""
+    """jemalloc, if the machine has it and the program runs with it."""
     if not sys.platform.startswith("linux"):
         return None
     tried = subprocess.run(  # noqa: S603  # our own
@@ -63,7 +63,7 @@ def environment(program: Path) -> dict[str, str]:
 
 
 def waiting_for(sockets: Path) -> str | None:
-    """What Valkey is still doing; None when it is ready."""
+    """What Valkey is doing; None when it is ready."""
     try:
         answer = _ask_persistence(socket_path(sockets))
     except OSError:
@@ -75,7 +75,7 @@ def waiting_for(sockets: Path) -> str | None:
 
 
 def _ask_persistence(path: Path) -> bytes:
-    """`INFO persistence`, which Valkey answers while it loads. A few hundred bytes."""
+    """The answer to `INFO persistence`, which Valkey gives also while it loads; a few hundred bytes."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(5)
         connection.connect(str(path))
