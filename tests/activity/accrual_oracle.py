@@ -1,4 +1,4 @@
-"""What the streams come to, by a plain fold over all events: one at a time, nothing kept but dictionaries."""
+"""The counters that the streams should give: a plain fold over all events, one at a time, in dictionaries."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Folded:
         self.seconds[self._place(fields, user)][int(fields["ts"]) // 1000][what] += 1
 
     def muted(self, place: Place) -> set[int]:
-        """The seconds that lie in a run of more than ten with more than five messages each."""
+        """The seconds in runs of more than ten seconds with more than five messages each."""
         hot = {second for second, sent in self.seconds[place].items() if sent.total() > 5}
         found: set[int] = set()
         for second in hot:
@@ -93,7 +93,7 @@ class Folded:
         return ended.timestamp() + 48 * 3600 <= self._now.timestamp()
 
     def hashes(self) -> dict[Place, dict[str, str]]:
-        """Every day's hash, but for zeros, the campus and the flag."""
+        """Every day's hash without zeros, the campus and the flag."""
         made: dict[Place, dict[str, Any]] = {}
         for place, counters in self.counters.items():
             if self.is_over(place):

@@ -45,19 +45,19 @@ class AccrualStage:
         return campus.id
 
     async def users(self, count: int, campus: str | None = None) -> list[str]:
-        """Of this campus, or of one of their own."""
+        """Users of this campus, or of a new one."""
         campus = campus or await self.campus()
         users = [str(uuid4()) for _ in range(count)]
         await self.laurels.activity.store.put_users([User(user, campus) for user in users])
         return users
 
     async def add(self, stream: str, fields: dict[str, str], at: datetime = NOON) -> str:
-        """The id of the entry."""
+        """Returns the id of the entry."""
         words = [word for pair in {"at": at.isoformat(), **fields}.items() for word in pair]
         return (await self.valkey.command("XADD", stream, "*", *words)).decode()
 
     async def day(self, user: str, ymd: int = TODAY) -> dict[str, str]:
-        """The hash of a user's day, but for the campus."""
+        """The hash of a user's day without the campus."""
         held = await self.valkey.run(hashes.get_texts(self.keys.counters(ymd, user)))
         held.pop("campus", None)
         return held
@@ -70,7 +70,7 @@ class AccrualStage:
         return {member.decode() for member in await self.valkey.command("SMEMBERS", key)}
 
     async def lag(self, stream: str) -> int | None:
-        """As Valkey itself tells it of the group."""
+        """The lag that Valkey itself shows for the group."""
         (answer,) = await self.valkey.commands([("XINFO", "GROUPS", stream)])
         groups: list[dict[Any, Any] | list[Any]] = answer
         for group in groups:

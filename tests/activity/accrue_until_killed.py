@@ -1,5 +1,5 @@
-"""Two workers that count, killed at random: each time as many entries are applied as the next argument says,
-one of them gets SIGKILL and another takes its place. Ends when as many are applied as the last one says.
+"""Two workers that count, killed at random: each argument is a number of applied entries at which one of them
+gets SIGKILL and is replaced. Ends when the number of the last argument is applied.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from laurels.valkey.client import Valkey
 
 VALKEY_URL, POSTGRES_URL, NOW, SEED, TOGETHER, *MOMENTS = sys.argv[1:]
 
-# Who is gone is missed sooner than in earnest; and small batches can be killed in more places.
+# Workers expire sooner than in production, and small batches can be killed in more places.
 consume.ATTEND_SECONDS = 0.05  # pyright: ignore[reportConstantRedefinition]
 consume.ABSENT_SECONDS = 0.3  # pyright: ignore[reportConstantRedefinition]
 consume.RETRY_SECONDS = 0.02  # pyright: ignore[reportConstantRedefinition]

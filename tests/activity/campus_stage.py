@@ -1,4 +1,4 @@
-"""A campus's life in a test: streams written, days passed, tables read, by a clock that stands still."""
+"""A campus in a test: writes streams, passes days and reads tables, by a clock that stands still."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def user(number: int) -> str:
 
 
 def stores_apart(endpoints: Endpoints, schema: str, database: int) -> tuple[str, str]:
-    """Valkey's URL and PostgreSQL's: a numbered database and a schema that no other test writes to."""
+    """URLs of Valkey and PostgreSQL: a numbered database and a schema of this test only."""
     server = create_engine(endpoints.postgres_url, poolclass=NullPool)
     with server.begin() as connection:
         connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {schema}"))
@@ -86,7 +86,7 @@ class Stage:
             await self.tell(valkey_keys.HEARTBEATS, {"user_id": user(each)}, at)
 
     async def count(self) -> None:
-        """Everything told so far is counted and on the boards."""
+        """Counts everything written so far and updates the boards."""
         await self.laurels.activity.accrual.run_once()
         while await self.laurels.activity.rescorer.run_once():
             pass
@@ -106,7 +106,7 @@ class Stage:
             return [tuple(row) for row in await connection.execute(text(statement), parameters)]
 
     async def everything(self) -> dict[str, list[tuple[Any, ...]]]:
-        """All that finalized days leave in PostgreSQL."""
+        """Everything that finalized days write to PostgreSQL."""
         order = {
             "lb_daily": "ymd, campus_id, user_id",
             "lb_counters": "ymd, campus_id, user_id",
@@ -131,7 +131,7 @@ class Stage:
         return [(user_id, float(overall), rank) for user_id, overall, rank in rows]
 
     async def streak(self, number: int) -> tuple[int, int, int]:
-        """Current, best and last active day: the same in both stores."""
+        """Current, best and last active day, which must be the same in both stores."""
         (row,) = await self.rows(
             "SELECT current, best, last_active_ymd FROM streaks WHERE user_id = :user", user=user(number)
         )

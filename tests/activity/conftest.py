@@ -1,4 +1,4 @@
-"""A schema and a numbered database of their own: streams and tables that no other test writes."""
+"""A schema and a numbered database for these tests only."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ AND tablename <> 'alembic_version' AND tablename !~ '^journal_'
 
 @pytest.fixture(scope="session")
 def campus_urls(endpoints: Endpoints) -> tuple[str, str]:
-    """Valkey's and PostgreSQL's."""
+    """The URLs of Valkey and PostgreSQL."""
     return stores_apart(endpoints, "campus_tests", DATABASE)
 
 
 @pytest.fixture
 async def stage(campus_urls: tuple[str, str]) -> AsyncGenerator[Stage]:
-    """Where nothing has happened yet."""
+    """Empty stores."""
     valkey_url, postgres_url = campus_urls
     clock = FixedClock()
     async with Laurels(valkey_url=valkey_url, postgres_url=postgres_url, clock=clock) as laurels:
@@ -48,7 +48,7 @@ async def stage(campus_urls: tuple[str, str]) -> AsyncGenerator[Stage]:
 async def accruing(
     request: pytest.FixtureRequest, campus_urls: tuple[str, str]
 ) -> AsyncGenerator[AccrualStage]:
-    """At noon of a fixed day, with streams that nobody wrote to: on one node, and on a cluster."""
+    """At noon of a fixed day, with empty streams: on one node, and on a cluster."""
     valkey_url, postgres_url = campus_urls
     if request.param == "cluster":
         valkey_url = request.getfixturevalue("cluster_url")

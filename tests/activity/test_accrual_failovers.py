@@ -1,4 +1,4 @@
-"""Events that are counted on a primary whose replica, promoted in its place, never heard of them."""
+"""Events counted on a primary that is lost before its replica received them."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ pytestmark = pytest.mark.skipif(lacks_waitaof(), reason="durability `replicated`
 
 
 def number_of(key: str) -> int:
-    """Of the primary that has the key."""
+    """The primary that has the key."""
     return key_slot(key.encode()) * 3 // SLOTS
 
 
-async def test_events_are_counted_once_though_a_primary_is_lost(
+async def test_events_are_counted_once_after_a_primary_is_lost(
     endpoints: Endpoints, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(client, "WAIT_SECONDS", 1)
@@ -69,7 +69,7 @@ async def test_events_are_counted_once_though_a_primary_is_lost(
 
 
 async def users_apart_from(stage: AccrualStage, stream: str) -> tuple[str, str]:
-    """Two whose counters another primary has than the stream; their campus is known."""
+    """Two users of a known campus whose counters are on another primary than the stream."""
     campus, found = await stage.campus(), list[str]()
     while len(found) < 2:
         user = str(uuid4())

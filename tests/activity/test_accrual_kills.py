@@ -29,7 +29,7 @@ DEADLINE_SECONDS = 60 + EVENTS / 1000
 
 
 async def played(stage: AccrualStage, events: int) -> tuple[int, Folded]:
-    """How many entries the streams were given, and what they come to."""
+    """The number of entries in the streams, and the expected result."""
     chance = random.Random(SEED)  # noqa: S311  # no secret
     plan = SimulationPlan(users=300, events=events)
     world = World(plan, chance)
@@ -40,7 +40,7 @@ async def played(stage: AccrualStage, events: int) -> tuple[int, Folded]:
 
 
 async def count_while_killing(stage: AccrualStage, entries: int, kills: int, together: int) -> None:
-    """Kills so often, at moments spread over the whole; what is left then those who took over finish."""
+    """Kills workers this often, spread over all entries; their successors apply the rest."""
     chance = random.Random(SEED)  # noqa: S311  # no secret
     moments = sorted(chance.randrange(entries * 9 // 10) for _ in range(kills))
     settings = stage.laurels.settings
@@ -63,7 +63,7 @@ async def sets(stage: AccrualStage, keys: list[str]) -> list[set[str]]:
 
 
 async def check_equal(stage: AccrualStage, folded: Folded) -> None:
-    """Every hash and every set; and there are no others."""
+    """Compares every hash and every set, and checks that there are no others."""
     expected = folded.hashes()
     places = [(int(ymd), user) for ymd, user in expected]
     held = await stage.valkey.run_all(hashes.get_texts(stage.keys.counters(*place)) for place in places)
@@ -85,7 +85,7 @@ async def check_equal(stage: AccrualStage, folded: Folded) -> None:
 
 
 @pytest.mark.parametrize("accruing", ["node"], indirect=True)
-async def test_whoever_is_killed_when_every_event_counts_once(accruing: AccrualStage):
+async def test_every_event_counts_once_while_workers_are_killed(accruing: AccrualStage):
     entries, folded = await played(accruing, EVENTS)
     await count_while_killing(accruing, entries, max(12, EVENTS // 10_000), together=1000)
     assert any(folded.muted(place) for place in folded.counters)
@@ -94,7 +94,7 @@ async def test_whoever_is_killed_when_every_event_counts_once(accruing: AccrualS
 
 
 @pytest.mark.parametrize("accruing", ["cluster"], indirect=True)
-async def test_on_a_cluster_too(accruing: AccrualStage):
+async def test_every_event_counts_once_on_a_cluster(accruing: AccrualStage):
     entries, folded = await played(accruing, min(EVENTS, 3000))
     await count_while_killing(accruing, entries, kills=3, together=200)
     await check_equal(accruing, folded)

@@ -15,13 +15,13 @@ def test_equal_scores_share_a_rank():
 
 
 @given(st.dictionaries(st.text(max_size=3), st.integers(0, 9)))
-def test_a_rank_is_one_more_than_how_many_have_more(scores: dict[str, float]):
+def test_a_rank_is_one_more_than_the_number_of_better_scores(scores: dict[str, float]):
     assert badges.ranked(scores) == {
         user: 1 + sum(other > score for other in scores.values()) for user, score in scores.items()
     }
 
 
-def test_the_ten_best_earn_a_badge_and_whoever_shares_the_last_rank():
+def test_the_ten_best_ranks_earn_a_badge_ties_included():
     scores = {f"user-{n:02}": float(min(n, 18)) for n in range(1, 31)}  # 13 of them have 18
     earned = {badge.user_id for badge in badges.top("daily_top10", 20251024, "north", scores, POLICY)}
     assert earned == {f"user-{n:02}" for n in range(18, 31)}
@@ -32,7 +32,7 @@ def test_the_ten_best_earn_a_badge_and_whoever_shares_the_last_rank():
     assert (found[0].kind, found[0].earned_ymd) == ("daily_top10", 20251024)
 
 
-def test_nobody_earns_a_badge_with_nothing():
+def test_a_score_of_zero_earns_no_badge():
     assert list(badges.top("daily_top10", 20251024, "north", {"a": 0.0, "b": 0.0}, POLICY)) == []
     assert [badge.user_id for badge in badges.top("daily_top10", 1, "n", {"a": 0.0, "b": 1.0}, POLICY)] == [
         "b"

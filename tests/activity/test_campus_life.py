@@ -1,4 +1,4 @@
-"""Days of two campuses, with workers stopped at random: boards, rows and streaks against a plain count."""
+"""Days of two campuses with workers stopped at random; boards, rows and streaks equal a plain count."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def ymd_of(member: str, at: datetime) -> int:
 
 
 def some_events(chosen: random.Random) -> list[tuple[datetime, str, dict[str, str]]]:
-    """So far apart that nobody is taken for a burst."""
+    """Too far apart for a burst."""
     events: list[tuple[datetime, str, dict[str, str]]] = []
     for number in range(EVENTS):
         at = BEGINS + timedelta(hours=HOURS) * number / EVENTS
@@ -105,7 +105,7 @@ def counted(events: list[tuple[datetime, str, dict[str, str]]]) -> Days:  # a ca
 
 
 def streak(days: Days, member: str, ymd: int) -> int:
-    """All days are of one month."""
+    """All days are in one month."""
     return 1 + streak(days, member, ymd - 1) if (member, ymd) in days else 0
 
 
@@ -120,7 +120,7 @@ def scores(days: Days) -> dict[tuple[str, int], dict[str, float]]:
 
 
 async def work_and_stop(stage: Stage, chosen: random.Random) -> None:
-    """Two workers at each thing, stopped wherever they are."""
+    """Two workers for each task, stopped at random."""
     activity = stage.laurels.activity
     works: list[Any] = [activity.accrual.run_once, activity.rescorer.run_once, stage.finalize]
     tasks = [asyncio.ensure_future(work()) for work in works for _ in range(2)]
@@ -134,7 +134,7 @@ async def work_and_stop(stage: Stage, chosen: random.Random) -> None:
             await task
 
 
-async def test_everything_equals_a_plain_count_whoever_was_stopped_when(stage: Stage):
+async def test_everything_equals_a_plain_count_while_workers_are_stopped(stage: Stage):
     await stage.open(OSLO, AUCKLAND)
     await stage.laurels.activity.store.put_users([User(each, home.id) for each, home in HOMES.items()])
     chosen = random.Random(20251024)  # noqa: S311  # a seed, not a secret

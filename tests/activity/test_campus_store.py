@@ -34,7 +34,7 @@ async def test_a_campus_stored_again_is_changed(campuses: CampusStore):
     assert await campuses.campuses() == [renamed, SOUTH]
 
 
-async def test_users_belong_where_they_were_put_last(campuses: CampusStore):
+async def test_users_belong_to_the_campus_stored_last(campuses: CampusStore):
     await campuses.put_campuses([NORTH, SOUTH])
     await campuses.put_users([User(ADA, NORTH.id, "ada"), User(BOB, NORTH.id), User(EVE)])
     await campuses.put_users([User(BOB, SOUTH.id, "bob", "https://example.org/bob.png")])
@@ -66,7 +66,7 @@ OWN_TABLES = (
 )
 
 
-async def test_tables_that_an_application_has_already_are_used_as_they_are(empty_postgres_url: str):
+async def test_existing_tables_of_an_application_are_used(empty_postgres_url: str):
     engine = create_engine(empty_postgres_url, poolclass=NullPool)
     with engine.begin() as connection:
         for statement in OWN_TABLES:

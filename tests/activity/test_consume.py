@@ -1,4 +1,4 @@
-"""Streams to counters, on one node and on a cluster of three primaries."""
+"""From streams to counters, on one node and on a cluster of three primaries."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DEADLINE_SECONDS = 20
 
 @pytest.fixture
 def quick_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who is gone is missed sooner."""
+    """Workers expire sooner."""
     for name, seconds in {
         "ATTEND_SECONDS": 0.05,
         "ABSENT_SECONDS": 0.5,
@@ -40,7 +40,7 @@ def quick_workers(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(consume, name, seconds)
 
 
-async def test_an_accepted_invitation_counts_for_who_accepted_and_by_whom(accruing: AccrualStage):
+async def test_an_accepted_invitation_counts_for_both_users(accruing: AccrualStage):
     ada, bob = await accruing.users(2)
     for _ in range(2):
         await accruing.add(valkey_keys.INVITES, {"event": "accepted", "from": ada, "to": bob})
@@ -158,7 +158,7 @@ async def test_a_day_stays_with_the_campus_that_touched_it_first(accruing: Accru
     assert await accruing.members(accruing.keys.campus_users(shard, TODAY + 1, new)) == {ada}
 
 
-async def test_what_a_user_does_waits_until_its_campus_is_known(accruing: AccrualStage):
+async def test_effects_are_parked_until_the_campus_is_known(accruing: AccrualStage):
     (bob,) = await accruing.users(1)
     ada = str(uuid4())
     for _ in range(3):
@@ -174,7 +174,7 @@ async def test_what_a_user_does_waits_until_its_campus_is_known(accruing: Accrua
     assert (await accruing.accrual.parked(), await accruing.day(ada)) == (0, counted)
 
 
-async def test_what_waited_is_released_once(accruing: AccrualStage, monkeypatch: pytest.MonkeyPatch):
+async def test_parked_effects_are_released_once(accruing: AccrualStage, monkeypatch: pytest.MonkeyPatch):
     ada, campus = str(uuid4()), await accruing.campus()
     await accruing.add(valkey_keys.ROOMS, {"event": "join", "user_id": ada})
     await accruing.accrual.run_once()
@@ -190,7 +190,7 @@ async def test_what_waited_is_released_once(accruing: AccrualStage, monkeypatch:
     assert (await accruing.day(ada))["rooms_joined"] == "1"
 
 
-async def test_a_campus_that_nobody_knows_is_none(accruing: AccrualStage):
+async def test_an_unknown_campus_counts_as_none(accruing: AccrualStage):
     (ada,) = await accruing.users(1)
     await accruing.valkey.command("SET", accruing.keys.campus_of(ada), str(uuid4()))
     await accruing.add(valkey_keys.HEARTBEATS, {"user_id": ada})
@@ -198,7 +198,7 @@ async def test_a_campus_that_nobody_knows_is_none(accruing: AccrualStage):
     assert (await accruing.accrual.parked(), await accruing.day(ada)) == (1, {})
 
 
-async def test_an_event_whose_day_has_expired_is_counted_as_late_and_makes_nothing(accruing: AccrualStage):
+async def test_an_event_whose_day_has_expired_is_counted_as_late_and_changes_nothing(accruing: AccrualStage):
     (ada,) = await accruing.users(1)
     midnight = datetime(2025, 10, 24, tzinfo=UTC)
     accruing.clock.now += 36 * 3600 * 10**6  # two days after the end of the 23rd
@@ -210,7 +210,7 @@ async def test_an_event_whose_day_has_expired_is_counted_as_late_and_makes_nothi
     assert {stream: lag.late for stream, lag in lags.items() if lag.late} == {valkey_keys.HEARTBEATS: 1}
 
 
-async def test_a_bad_event_is_kept_with_its_reason_and_harms_no_other(accruing: AccrualStage):
+async def test_a_bad_event_becomes_a_dead_letter_and_stops_no_other(accruing: AccrualStage):
     ada, bob = await accruing.users(2)
     await accruing.add(valkey_keys.CHAT, message(ada, bob))
     bad = await accruing.add(valkey_keys.CHAT, {"event": "msg:new", "from": "ada", "to": bob})
@@ -245,7 +245,7 @@ async def test_a_burst_does_not_count_and_the_rest_does(accruing: AccrualStage):
 
 
 class Paused(StreamConsumer):
-    """Reads a batch, and then waits."""
+    """Reads a batch and then waits."""
 
     def __init__(self, accrual: Accrual, stream: str) -> None:
         super().__init__(accrual, stream)
@@ -257,7 +257,7 @@ class Paused(StreamConsumer):
         await super()._apply(batch, cursors)
 
 
-async def test_a_worker_that_wakes_late_adds_only_what_nobody_did(
+async def test_a_worker_that_wakes_late_counts_nothing_twice(
     accruing: AccrualStage, monkeypatch: pytest.MonkeyPatch
 ):
     users = await accruing.users(40)
@@ -287,7 +287,7 @@ async def test_a_worker_that_dies_between_two_shards_is_taken_over(
         await accruing.add(valkey_keys.CHAT, message(writer, reader))
     whole = activity.accrue
 
-    async def half(valkey: Valkey, calls: list[activity.ActivityCall]) -> list[activity.AccrualReply]:
+    async def half(valkey: Valkey, calls: list[activity.ActivityCall]) -> list[str | None]:
         await whole(valkey, calls[::2])
         raise asyncio.CancelledError
 
@@ -342,7 +342,7 @@ async def test_a_change_is_marked_until_it_is_settled(accruing: AccrualStage):
     assert await marks.changed(shard, 10) == []
 
 
-async def test_peers_are_everybody_who_wrote_or_accepted_each_once(accruing: AccrualStage):
+async def test_each_user_who_wrote_or_accepted_is_one_peer(accruing: AccrualStage):
     ada, bob, eve, joe = await accruing.users(4)
     for writer in (bob, eve):
         await accruing.add(valkey_keys.CHAT, message(writer, ada))
@@ -380,7 +380,7 @@ async def test_workers_share_the_streams_and_take_over_from_one_that_is_gone(acc
     assert await accruing.valkey.command("ZCARD", valkey_keys.WORKERS) == 0
 
 
-async def test_a_worker_that_died_without_a_word_is_missed(accruing: AccrualStage):
+async def test_streams_of_a_dead_worker_are_taken_over(accruing: AccrualStage):
     await accruing.valkey.command("ZADD", valkey_keys.WORKERS, 1, "somebody else")
     worker = Accrual(accruing.valkey, accruing.laurels.activity.campuses, accruing.clock)
     task = asyncio.create_task(worker.run())

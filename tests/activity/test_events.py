@@ -119,7 +119,7 @@ def test_a_bad_event_says_what_is_wrong(stream: str, fields: dict[str, str], rea
     assert str(refused.value).startswith(reason)
 
 
-def test_ids_are_the_same_in_capitals():
+def test_ids_in_upper_case_are_the_same():
     assert read(valkey_keys.HEARTBEATS, user_id=ADA.upper()) == [Effect(ADA, TOUCH)]
 
 

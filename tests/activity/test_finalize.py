@@ -19,7 +19,7 @@ DIES = Path(__file__).with_name("finalize_and_die.py")
 
 
 async def play_a_day(stage: Stage, day: str = "2025-10-24") -> None:
-    """User 1 beats 2 and 3, and gets a message by 2."""
+    """User 1 beats 2 and 3, and gets a message from 2."""
     stage.go_to(f"{day} 12:00")
     await stage.play(1, 2)
     await stage.play(1, 3)
@@ -51,7 +51,7 @@ async def test_a_day_is_frozen_with_scores_ranks_and_counters(stage: Stage):
     ]
 
 
-async def test_equal_scores_share_a_rank_and_a_user_who_was_only_there_has_a_row(stage: Stage):
+async def test_equal_scores_share_a_rank_and_a_user_without_a_score_has_a_row(stage: Stage):
     await stage.open(OSLO)
     stage.go_to("2025-10-24 12:00")
     await stage.play(1, 3)
@@ -103,7 +103,7 @@ async def test_two_workers_at_once_leave_the_same_rows_as_one(stage: Stage):
     assert told == [("badge:awarded", 3), ("day:finalized", 1), ("streak:changed", 3)]
 
 
-async def test_a_worker_that_is_killed_in_the_middle_leaves_nothing_that_a_rerun_does_not_mend(stage: Stage):
+async def test_a_rerun_repairs_what_a_killed_worker_left(stage: Stage):
     await stage.open(OSLO)
     await play_a_day(stage)
     await stage.count()
@@ -186,7 +186,7 @@ async def test_a_day_is_scored_again_from_what_was_stored_when_valkey_has_lost_i
     assert await stage.board(day="20251024") == {member: score for member, score, _ in A_DAY}
 
 
-async def test_days_that_nobody_finalized_are_caught_up_in_order(stage: Stage):
+async def test_missed_days_are_finalized_in_order(stage: Stage):
     await stage.open(OSLO)
     for day in ("2025-10-24", "2025-10-25"):
         await play_a_day(stage, day)
@@ -237,7 +237,7 @@ async def test_a_missed_day_leaves_the_streak_until_the_next_touch(stage: Stage)
     assert await stage.streak(1) == (1, 2, 20251026)
 
 
-async def test_a_streak_of_before_goes_on(stage: Stage):
+async def test_an_existing_streak_goes_on(stage: Stage):
     await stage.open(OSLO)
     row = {"user_id": user(1), "current": 14, "best": 20, "last_active_ymd": 20251023}
     async with stage.laurels.postgres.writing() as connection:
@@ -313,7 +313,7 @@ async def test_a_user_who_changes_campus_stays_for_the_day_where_it_began(stage:
     assert (await stage.daily(20251024))[0] == (user(1), 10, 1)
 
 
-async def test_what_is_wrong_with_one_campus_harms_no_other(stage: Stage):
+async def test_a_failure_in_one_campus_stops_no_other(stage: Stage):
     await stage.open(OSLO, Campus(user(9100), "Nowhere", "Mars/Olympus"))
     await play_a_day(stage)
     await stage.end_day("2025-10-24")
@@ -354,7 +354,7 @@ async def test_a_late_event_of_a_day_before_changes_the_weeks_badges(stage: Stag
     assert await stage.badges("weekly_top10") == [(user(n), 20251026) for n in (1, 2, 3, 4)]
 
 
-async def test_a_correction_takes_a_badge_away_again_and_tells_it(stage: Stage):
+async def test_a_correction_revokes_a_badge_and_publishes_it(stage: Stage):
     await stage.open(OSLO)
     stage.go_to("2025-10-24 12:00")
     await stage.play(1, 2)
@@ -384,7 +384,7 @@ async def test_fifteen_peers_in_seven_days_earn_a_badge_once_in_any_seven_days(s
     assert await stage.badges("social_butterfly") == [(user(1), 20251022), (user(1), 20251029)]
 
 
-async def test_who_wrote_and_who_accepted_is_one_peer(stage: Stage):
+async def test_a_user_who_wrote_and_accepted_is_one_peer(stage: Stage):
     await stage.open(OSLO)
     stage.go_to("2025-10-24 12:00")
     await stage.write(2, 1)
@@ -395,7 +395,7 @@ async def test_who_wrote_and_who_accepted_is_one_peer(stage: Stage):
     assert await stage.rows("SELECT peers FROM lb_counters WHERE user_id = :user", user=user(1)) == [(3,)]
 
 
-async def test_scores_are_kept_as_the_very_doubles(stage: Stage):
+async def test_scores_are_stored_without_rounding(stage: Stage):
     await stage.open(OSLO)
     stage.go_to("2025-10-24 12:00")
     for reader in range(2, 9):

@@ -21,7 +21,7 @@ def sourced(user: str, what: str, other: str = "", at: int = NOON, stream: str =
     return Sourced(Effect(user, what, other), EventSource(stream, "5-1", at // 1000))
 
 
-def test_effects_become_one_change_a_user_and_day():
+def test_effects_fold_into_one_change_for_each_user_and_day():
     second = NOON // 10**6
     effects = [
         sourced("ada", "dm_sent"),
@@ -65,7 +65,7 @@ def test_the_order_of_effects_makes_no_difference():
     }
 
 
-def test_what_is_late_is_counted_by_its_stream():
+def test_late_effects_are_counted_by_stream():
     ended = moment_of(datetime(2025, 10, 23, tzinfo=UTC))
     effects = [sourced("ada", TOUCH, at=ended - 1000), sourced("ada", TOUCH, at=ended)]
     campuses = {"ada": UTC_CAMPUS}
@@ -73,7 +73,7 @@ def test_what_is_late_is_counted_by_its_stream():
     assert fold(effects, campuses, ended + 48 * HOUR - 1).late == {}
 
 
-def test_what_waits_for_a_campus_is_written_and_read_without_a_loss():
+def test_parked_effects_are_written_and_read_without_loss():
     waits = [sourced("ada", "dm_sent"), sourced("ada", SENDER, "bob", stream=valkey_keys.INVITES)]
     folded = fold(waits, {}, NOON)
     assert folded.days == {}

@@ -1,4 +1,4 @@
-"""Valkey keeps the rule of bursts, in whatever order and batches messages come."""
+"""Valkey applies the rule of bursts, whatever the order and batches of the messages."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Judged = tuple[Sent, tuple[int, int] | None]
 
 
 def judged(seconds: dict[int, Sent]) -> Judged:
-    """The rule as a whole, of all the messages of a day."""
+    """The rule, applied to all messages of a day at once."""
     runs: list[list[int]] = []
     for second in sorted(second for second, sent in seconds.items() if sum(sent) > RATE):
         if runs and runs[-1][-1] == second - 1:
@@ -58,15 +58,14 @@ async def valkey(endpoints: Endpoints) -> AsyncGenerator[Valkey]:
 
 
 async def send(valkey: Valkey, user: str, cursor: int, seconds: dict[int, Sent]) -> None:
-    """One batch of messages that this user sent."""
+    """Applies one batch of messages of this user."""
     keys, day = ActivityKeys(cluster=False), day_at("UTC", START * SECOND)
     folded = Folded({(day.ymd, user): DayChange(day, user, "a campus", seconds=seconds)})
     call = ShardCall(keys, shard_of(user), moment_of(NOON))
     stream = f"messages:{user}"
     parked: list[str] = []
     message = *call.effects(folded), stream, f"{cursor}-0" if cursor else "", f"{cursor + 1}-0", parked
-    (accrued,) = await activity.accrue(valkey, [activity.ActivityCall(call.keys, message)])
-    assert accrued.cursor is None
+    assert await activity.accrue(valkey, [activity.ActivityCall(call.keys, message)]) == [None]
 
 
 async def kept(valkey: Valkey, user: str) -> Judged:
@@ -112,7 +111,7 @@ def together(batches: list[dict[int, Sent]]) -> dict[int, Sent]:
         (steady(6, 0, 11) | steady(7, 0, 12, START + 100), Sent(0, 0), (START + 100, START + 111)),
     ],
 )
-async def test_messages_count_but_in_bursts(
+async def test_messages_count_except_in_bursts(
     valkey: Valkey, seconds: dict[int, Sent], counted: Sent, muted: tuple[int, int] | None
 ):
     user = str(uuid4())
@@ -128,9 +127,7 @@ some_batches = some.lists(some.dictionaries(some_second, some_messages, min_size
 
 @settings(max_examples=100, deadline=None)
 @given(some_batches)
-async def test_valkey_judges_the_same_in_whatever_batches_messages_come(
-    valkey: Valkey, batches: list[dict[int, Sent]]
-):
+async def test_batches_do_not_change_which_messages_count(valkey: Valkey, batches: list[dict[int, Sent]]):
     user = str(uuid4())
     for cursor, batch in enumerate(batches):
         await send(valkey, user, cursor, batch)

@@ -28,7 +28,7 @@ async def finalized(stage: Stage) -> None:
     await stage.end_day("2025-10-24")
 
 
-async def test_what_a_day_changed_is_told_in_order(stage: Stage):
+async def test_changes_of_a_day_are_published_in_order(stage: Stage):
     await finalized(stage)
     await stage.laurels.activity.relay.run_once()
     entries = await told(stage)
@@ -44,7 +44,7 @@ async def test_what_a_day_changed_is_told_in_order(stage: Stage):
     assert msgspec.json.decode(of_the_day[3]["meta"]) == {"campus_id": OSLO.id, "rank": 1, "score": 5.0}
 
 
-async def test_what_was_told_is_not_told_again(stage: Stage):
+async def test_published_events_are_not_sent_again(stage: Stage):
     await finalized(stage)
     sent = await stage.laurels.activity.relay.run_once()
     before = await told(stage)
@@ -55,14 +55,14 @@ async def test_what_was_told_is_not_told_again(stage: Stage):
     assert await told(stage) == before
 
 
-async def test_two_relays_at_once_tell_each_thing_once(stage: Stage):
+async def test_two_relays_at_once_publish_each_event_once(stage: Stage):
     await finalized(stage)
     await asyncio.gather(*(stage.laurels.activity.relay.run_once() for _ in range(4)))
     count = await stage.rows("SELECT count(*) FROM lb_outbox")
     assert [name for name, _ in await told(stage)] == [f"{number}-0" for number in range(1, count[0][0] + 1)]
 
 
-async def test_a_stream_that_was_lost_gets_what_it_had(stage: Stage):
+async def test_a_lost_stream_gets_its_events_again(stage: Stage):
     await finalized(stage)
     await stage.laurels.activity.relay.run_once()
     before = await told(stage)
@@ -84,7 +84,7 @@ async def test_numbers_go_on_after_old_rows_are_forgotten(stage: Stage):
     assert (await told(stage))[sent][0] == f"{sent + 1}-0"
 
 
-async def test_a_stranger_in_the_stream_is_noticed(stage: Stage):
+async def test_entries_of_another_program_are_an_error(stage: Stage):
     await finalized(stage)
     await stage.laurels.valkey.command("XADD", STREAM, "*", "event", "mine")
     with pytest.raises(LaurelsError, match="another program writes to it"):

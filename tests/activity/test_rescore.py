@@ -23,7 +23,7 @@ async def marks(stage: Stage) -> int:
     return sum([await stage.laurels.valkey.command("ZCARD", keys.changed(n)) for n in range(SHARDS)])
 
 
-async def test_whoever_changed_is_on_every_board_under_its_documented_name(stage: Stage):
+async def test_a_changed_user_is_on_every_board_under_its_documented_name(stage: Stage):
     await stage.open(OSLO)
     stage.go_to("2025-10-24 12:00")
     await stage.play(1, 2)
@@ -71,7 +71,7 @@ async def test_weeks_and_months_are_sums_of_the_last_days(stage: Stage):
     assert [entry.score for entry in page.entries] == [15, 6]
 
 
-async def test_the_boards_after_midnight_count_the_streak_that_the_night_will_confirm(stage: Stage):
+async def test_boards_after_midnight_count_the_streak_before_the_day_is_finalized(stage: Stage):
     await stage.open(OSLO)
     for day in ("2025-10-23", "2025-10-24"):
         stage.go_to(f"{day} 12:00")
@@ -136,7 +136,7 @@ async def test_a_day_that_is_finalized_while_scores_are_placed_is_finalized_agai
     assert await stage.rows(asked) == [(0,)]
 
 
-async def test_marks_of_a_finalized_day_ask_for_it_again_and_go(stage: Stage):
+async def test_marks_of_a_finalized_day_request_it_again(stage: Stage):
     await stage.open(OSLO)
     stage.go_to("2025-10-24 12:00")
     await stage.play(1, 2)
@@ -148,7 +148,7 @@ async def test_marks_of_a_finalized_day_ask_for_it_again_and_go(stage: Stage):
 
 
 async def test_a_campus_lives_on_a_cluster_too(campus_urls: tuple[str, str], cluster_url: str, stage: Stage):
-    """`stage` for its empty tables."""
+    """Uses `stage` for its empty tables."""
     clock = FixedClock()
     async with Laurels(valkey_url=cluster_url, postgres_url=campus_urls[1], clock=clock) as laurels:
         spread = Stage(laurels, clock)

@@ -108,7 +108,7 @@ def test_overall_is_the_sum_of_the_pillars_times_the_multiplier_by_hand():
     assert score(day, 30, POLICY).overall == 88.5
 
 
-def test_whoever_has_earned_the_same_has_the_same_score():
+def test_users_who_earned_the_same_have_the_same_score():
     by_messages = score(Counters(dm_sent=7, room_sent=6), 1, POLICY)
     by_invites = score(Counters(invites_accepted=1), 1, POLICY)
     assert by_messages.social == by_invites.social == 3

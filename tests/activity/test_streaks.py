@@ -33,7 +33,7 @@ def test_dates_are_counted_as_the_calendar_does(day: date, days: int):
 
 
 @pytest.mark.parametrize("ymd", [0, 20251301, 20250229, 20251100, 20251131, -20251024])
-def test_what_is_no_date_is_refused(ymd: int):
+def test_an_impossible_date_is_refused(ymd: int):
     with pytest.raises(ValueError, match=r".+"):
         date_of(ymd)
 

@@ -116,10 +116,10 @@ class StreamConsumer:
         """Applies the next batch; returns the number of its entries."""
         if self._cursors is None:
             self._cursors = await self._load_cursors()
-        joined = await activity.join(self._valkey, self.stream, GROUP)
-        if joined is None:
+        applied = await activity.join(self._valkey, self.stream, GROUP)
+        if applied is None:
             return 0
-        self.floor = joined.cursor
+        self.floor = applied
         listed = await self._valkey.run(
             streams.entries(self.stream, f"({self.floor}", count=ENTRIES_TOGETHER)
         )
@@ -169,8 +169,8 @@ class StreamConsumer:
             left = [shard for shard in left if parse_id(cursors[shard]) < last]
         while left:
             calls = [self._call(batch, shard, cursors[shard], campuses) for shard in left]
-            for shard, accrued in zip(left, await activity.accrue(self._valkey, calls), strict=True):
-                cursors[shard] = batch.last if accrued.cursor is None else accrued.cursor
+            for shard, cursor in zip(left, await activity.accrue(self._valkey, calls), strict=True):
+                cursors[shard] = batch.last if cursor is None else cursor
             left = [shard for shard in left if parse_id(cursors[shard]) < last]
 
     def _call(

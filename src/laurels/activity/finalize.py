@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from laurels.activity.policy import CampusPolicy
     from laurels.activity.rankings import Rankings
-    from laurels.activity.store.days import Finalizing, StreakRow, Streaks
+    from laurels.activity.store.days import Finalizing, KnownStreak, StreakRow
     from laurels.activity.store.people import Campus, CampusStore
     from laurels.clock import Clock
     from laurels.moments import Moment
@@ -187,8 +187,8 @@ async def _ranked(
 ) -> list[DayRow]:
     users = sorted(counted)
     before = days_from(ymd, -1)
-    known = await day_rows.streaks(users, before)
-    streaks = {user: _streak(known[user], before) for user in users}
+    known = await day_rows.streaks(users, (before, ymd))
+    streaks = {user: _streak(known[user], ymd, before) for user in users}
     scores = {
         user: score(Counters(**dict(zip(COUNTERS, each.counters, strict=True))), streaks[user], policy)
         for user, each in counted.items()
@@ -197,13 +197,14 @@ async def _ranked(
     return [DayRow(user, counted[user], streaks[user], scores[user], ranks[user]) for user in users]
 
 
-def _streak(known: Streaks, before: int) -> int:
+def _streak(known: KnownStreak, ymd: int, before: int) -> int:
     """The streak of an active day. It keeps the streak of its last run if the day before is unknown."""
-    if known.before is not None:
-        return known.before + 1
-    if known.own is not None:
-        return known.own
-    return known.current + 1 if known.last_active_ymd == before else 1
+    row, finalized = known
+    if before in finalized:
+        return finalized[before] + 1
+    if ymd in finalized:
+        return finalized[ymd]
+    return row.current + 1 if row and row.last_active_ymd == before else 1
 
 
 async def _earned(

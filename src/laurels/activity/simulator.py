@@ -108,11 +108,11 @@ class World:
         handle = f"{chance.choice(NAMES)}_{number}"
         return Person(_uuid(chance), handle, campus, tuple(sorted(friends)))
 
-    def somebody(self, campus: int, chance: Random) -> int:
+    def random_person(self, campus: int, chance: Random) -> int:
         weights = self.liveliness[campus]
         return self.residents[campus][bisect(weights, chance.random() * weights[-1], hi=len(weights) - 1)]
 
-    def somebody_else(self, person: int, chance: Random) -> int:
+    def other_person(self, person: int, chance: Random) -> int:
         """A friend most of the time."""
         friends = self.people[person].friends
         if friends and chance.random() < 0.85:
@@ -195,11 +195,11 @@ def _burst(world: World, person: int, began: int, until: int, chance: Random) ->
 
 def _event(world: World, campus: int, at: int, chance: Random) -> SimulatedEvent:
     make = _MAKERS[bisect(_BOUNDS, chance.random() * _BOUNDS[-1], hi=len(_BOUNDS) - 1)]
-    return make(world, world.somebody(campus, chance), at, chance)
+    return make(world, world.random_person(campus, chance), at, chance)
 
 
 def _direct_message(world: World, person: int, at: int, chance: Random) -> SimulatedEvent:
-    other = world.somebody_else(person, chance)
+    other = world.other_person(person, chance)
     convo = "-".join(str(number) for number in sorted((person, other)))
     fields = {"event": "msg:new", "convo_id": convo, **_two(world, "from", person, "to", other)}
     return _made(valkey_keys.CHAT, at, fields)
@@ -216,13 +216,13 @@ def _room(world: World, person: int, at: int, chance: Random) -> SimulatedEvent:
 
 def _invitation(world: World, person: int, at: int, chance: Random) -> SimulatedEvent:
     (event,) = chance.choices(("sent", "accepted", "declined", "cancelled"), (50, 35, 10, 5))
-    other = world.somebody_else(person, chance)
+    other = world.other_person(person, chance)
     return _made(valkey_keys.INVITES, at, {"event": event, **_two(world, "from", person, "to", other)})
 
 
 def _friendship(world: World, person: int, at: int, chance: Random) -> SimulatedEvent:
     (event,) = chance.choices(("accepted", "blocked", "unblocked"), (90, 7, 3))
-    other = world.somebody_else(person, chance)
+    other = world.other_person(person, chance)
     return _made(
         valkey_keys.FRIENDSHIPS, at, {"event": event, **_two(world, "user_a", person, "user_b", other)}
     )
@@ -230,7 +230,7 @@ def _friendship(world: World, person: int, at: int, chance: Random) -> Simulated
 
 def _activity(world: World, person: int, at: int, chance: Random) -> SimulatedEvent:
     (event,) = chance.choices(("created", "started", "ended"), (25, 25, 50))
-    players = _two(world, "a", person, "b", world.somebody_else(person, chance))
+    players = _two(world, "a", person, "b", world.other_person(person, chance))
     fields = {"event": event, "kind": chance.choice(KINDS), **players}
     if event == "ended" and chance.random() < 0.85:
         fields["winner"] = chance.choice(list(players.values()))

@@ -109,7 +109,7 @@ class CampusReader:
         return Table(campus, day.ymd, total, datetime_of(today.ends), rows, user)
 
     async def summary(self, user_id: str) -> Summary:
-        """How a user stands today."""
+        """The summary of a user today."""
         user = (await self._store.users([user_id])).get(user_id)
         campus = await self._store.campus(user.campus_id) if user and user.campus_id else None
         if user is None or campus is None or not is_sound(campus):

@@ -23,20 +23,6 @@ class ActivityCall(NamedTuple):
     """As `activity.lua` describes it."""
 
 
-class AccrualReply(NamedTuple):
-    """What became of a call: applied, or where the cursor stands instead; `` for none."""
-
-    cursor: str | None = None
-    changed: int = 0
-
-
-class JoinedGroup(NamedTuple):
-    cursor: str
-    """The last entry that was applied."""
-    entries: int
-    """How many were."""
-
-
 class GroupBacklog(NamedTuple):
     applied: int
     waiting: int
@@ -44,21 +30,18 @@ class GroupBacklog(NamedTuple):
     """The id of the oldest entry that waits; `` for none."""
 
 
-async def accrue(valkey: Valkey, calls: Sequence[ActivityCall]) -> list[AccrualReply]:
-    """Each call by itself; all of them at once, as durably as the deployment writes. One that is sent again
-    changes nothing.
+async def accrue(valkey: Valkey, calls: Sequence[ActivityCall]) -> list[str | None]:
+    """Sends all calls at once, as durably as the deployment writes. Sending a call again changes nothing.
+
+    Returns None for each applied call, and the present cursor (`` for none) for each refused one.
     """
     answers = await _call_all(valkey, "laurels_accrue", calls)
-    return [
-        AccrualReply(cursor=answer.decode()) if status == b"cursor" else AccrualReply(changed=int(answer))
-        for status, answer in answers
-    ]
+    return [answer.decode() if status == b"cursor" else None for status, answer in answers]
 
 
 async def release(valkey: Valkey, call: ActivityCall) -> bool:
-    """Whether it was applied: not when what waited had been released before."""
-    answer = await valkey.write("laurels_release", call.keys, (_encode(call.message),), valkey.durability)
-    return answer[0] == b"ok"
+    """Applies parked effects; False if they were released before."""
+    return (await _write(valkey, "laurels_release", call))[0] == b"ok"
 
 
 async def unmark(valkey: Valkey, changed: str, marks: Sequence[tuple[str, int]]) -> int:
@@ -69,16 +52,16 @@ async def unmark(valkey: Valkey, changed: str, marks: Sequence[tuple[str, int]])
 
 async def discard(
     valkey: Valkey, keys: tuple[str, str], stream: str, most: int, dead: Sequence[tuple[str, str, str]]
-) -> int:
-    """How many were kept that had not been before. `dead`: id, reason and payload of each."""
+) -> None:
+    """Adds dead letters, unless they are there already. `dead`: id, reason and payload of each."""
     flat = [word for each in dead for word in each]
-    return int(await valkey.write("laurels_discard", keys, (stream, most, *flat)))
+    await valkey.write("laurels_discard", keys, (stream, most, *flat))
 
 
-async def join(valkey: Valkey, stream: str, group: str) -> JoinedGroup | None:
-    """None when there is no such stream."""
+async def join(valkey: Valkey, stream: str, group: str) -> str | None:
+    """Makes the group if there is none; the id of the last applied entry, None without a stream."""
     answer = await valkey.write("laurels_join", (stream,), (group,))
-    return JoinedGroup(answer[0].decode(), int(answer[1])) if answer else None
+    return answer[0].decode() if answer else None
 
 
 async def advance(valkey: Valkey, stream: str, group: str, moved: tuple[str, str, int]) -> bool:
@@ -98,7 +81,7 @@ async def attend(valkey: Valkey, workers: str, worker: str, milliseconds: int) -
 
 
 async def _call_all(valkey: Valkey, function: str, calls: Sequence[ActivityCall]) -> list[Reply]:
-    """Down one connection where one node has them all: whoever waits behind the last waits for all."""
+    """Pipelines the calls on one node, so that waiting for the durability of the last covers all."""
     if valkey.is_cluster:
         return await asyncio.gather(*(_write(valkey, function, call) for call in calls))
     *some, last = calls

@@ -12,12 +12,13 @@ from __future__ import annotations
 import json
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from uuid import UUID, uuid4, uuid5
 
-from sqlalchemy import any_, cast, func, select, text, tuple_, update
-from sqlalchemy.dialects.postgresql import ARRAY, insert
+from sqlalchemy import func, select, text, tuple_, update
+from sqlalchemy.dialects.postgresql import insert
 
+from laurels.activity.store.people import any_of
 from laurels.postgres.engine import take_turn
 from laurels.postgres.tables import badges, lb_counters, lb_days, streaks
 
@@ -39,6 +40,7 @@ COUNTERS: Final = (
     "invites_accepted", "friends_new", "dm_sent", "room_sent", "acts_played", "acts_won",
     "rooms_joined", "rooms_created", "uniq_senders", "uniq_invite_accept_from",
 )  # fmt: skip
+_KEY: Final = (lb_days.c.ymd, lb_days.c.campus_id)
 _SCORES: Final = ("social", "engagement", "popularity", "overall", "rank_overall")
 _COUNTED: Final = (*COUNTERS, "peers", "streak")
 
@@ -72,22 +74,15 @@ class DayRow(NamedTuple):
     rank: int
 
 
-class Streaks(NamedTuple):
-    """A user's streak on finalized days, and in the table of streaks."""
-
-    before: int | None
-    """On the day before."""
-    own: int | None
-    """On the day itself, when it was last finalized."""
-    current: int
-    last_active_ymd: int
-
-
 class StreakRow(NamedTuple):
     user_id: str
     current: int
     best: int
     last_active_ymd: int
+
+
+KnownStreak: TypeAlias = tuple[StreakRow | None, dict[int, int]]
+"""A user's row in the table of streaks, and the streaks of finalized days by date."""
 
 
 class BadgeRow(NamedTuple):
@@ -124,12 +119,8 @@ class CampusDays:
         """Requests the opened ones of these days again, and returns them."""
         if not keys:
             return set()
-        again = (
-            update(lb_days)
-            .where(tuple_(lb_days.c.ymd, lb_days.c.campus_id).in_(sorted(keys)))
-            .values(asked=lb_days.c.asked + 1)
-            .returning(lb_days.c.ymd, lb_days.c.campus_id)
-        )
+        chosen = update(lb_days).where(tuple_(*_KEY).in_(sorted(keys)))
+        again = chosen.values(asked=lb_days.c.asked + 1).returning(*_KEY)
         async with self._postgres.writing() as connection:
             return {DayKey(*row) for row in await connection.execute(again)}
 
@@ -137,19 +128,13 @@ class CampusDays:
         """Which of these days are opened."""
         if not keys:
             return set()
-        found = select(lb_days.c.ymd, lb_days.c.campus_id).where(
-            tuple_(lb_days.c.ymd, lb_days.c.campus_id).in_(sorted(keys))
-        )
+        found = select(*_KEY).where(tuple_(*_KEY).in_(sorted(keys)))
         async with self._postgres.reading() as connection:
             return {DayKey(*row) for row in await connection.execute(found)}
 
     async def unanswered(self) -> list[DayKey]:
         """Days that were requested after they were last finalized, oldest first."""
-        found = (
-            select(lb_days.c.ymd, lb_days.c.campus_id)
-            .where(lb_days.c.asked > lb_days.c.answered)
-            .order_by(lb_days.c.ymd, lb_days.c.campus_id)
-        )
+        found = select(*_KEY).where(lb_days.c.asked > lb_days.c.answered).order_by(*_KEY)
         async with self._postgres.reading() as connection:
             return [DayKey(*row) for row in await connection.execute(found)]
 
@@ -159,22 +144,10 @@ class CampusDays:
         async with self._postgres.reading() as connection:
             return {row[0]: row[1] for row in await connection.execute(found)}
 
-    async def streaks(
-        self, users: Sequence[str], days: Sequence[int]
-    ) -> dict[str, tuple[StreakRow | None, dict[int, int]]]:
-        """For each user the row of streaks, and the streaks on those of these days that are finalized."""
-        rows = select(streaks.c.user_id, streaks.c.current, streaks.c.best, streaks.c.last_active_ymd).where(
-            streaks.c.user_id == _any_of(users)
-        )
-        past = select(lb_counters.c.user_id, lb_counters.c.ymd, lb_counters.c.streak).where(
-            lb_counters.c.user_id == _any_of(users), lb_counters.c.ymd.in_(days)
-        )
+    async def streaks(self, users: Sequence[str], days: Sequence[int]) -> dict[str, KnownStreak]:
+        """For each user the row of streaks, and the streaks on finalized ones of these days."""
         async with self._postgres.reading() as connection:
-            held = {row.user_id: StreakRow(*row) for row in await connection.execute(rows)}
-            found: dict[str, dict[int, int]] = {}
-            for user, ymd, streak in await connection.execute(past):
-                found.setdefault(user, {})[ymd] = streak
-        return {user: (held.get(user), found.get(user, {})) for user in users}
+            return await _streaks(connection, users, days)
 
     @asynccontextmanager
     async def finalizing(self, key: DayKey) -> AsyncGenerator[Finalizing]:
@@ -208,26 +181,9 @@ class Finalizing:
             row["user_id"]: DayCounts(tuple(row[name] for name in COUNTERS), row["peers"]) for row in rows
         }
 
-    async def streaks(self, users: Sequence[str], before: int) -> dict[str, Streaks]:
-        """`before`: the day before. The user may have been at another campus on it."""
-        past = select(lb_counters.c.user_id, lb_counters.c.ymd, lb_counters.c.streak).where(
-            lb_counters.c.user_id == _any_of(users), lb_counters.c.ymd.in_((before, self._key.ymd))
-        )
-        known: dict[tuple[str, int], int] = {}
-        for user, ymd, streak in await self._connection.execute(past):
-            known[user, ymd] = streak
-        rows = select(streaks.c.user_id, streaks.c.current, streaks.c.last_active_ymd).where(
-            streaks.c.user_id == _any_of(users)
-        )
-        held = {
-            row.user_id: (row.current, row.last_active_ymd) for row in await self._connection.execute(rows)
-        }
-        return {
-            user: Streaks(
-                known.get((user, before)), known.get((user, self._key.ymd)), *held.get(user, (0, 0))
-            )
-            for user in users
-        }
+    async def streaks(self, users: Sequence[str], days: Sequence[int]) -> dict[str, KnownStreak]:
+        """Like `CampusDays.streaks`, in this transaction."""
+        return await _streaks(self._connection, users, days)
 
     async def replace(self, rows: Sequence[DayRow]) -> None:
         """Replaces the day's scores, ranks, counters and streaks."""
@@ -282,7 +238,7 @@ class Finalizing:
             badges.c.kind == kind,
             badges.c.earned_ymd >= since,
             badges.c.earned_ymd < self._key.ymd,
-            badges.c.user_id == _any_of(users),
+            badges.c.user_id == any_of(users),
         )
         return set((await self._connection.execute(found)).scalars())
 
@@ -296,7 +252,7 @@ class Finalizing:
         moved = [badge for name, badge in wanted.items() if name in found and found[name].meta != badge.meta]
         gone = [_badge_id(badge) for badge in (*self.changes.revoked, *moved)]
         if gone:
-            await self._connection.execute(badges.delete().where(badges.c.id == _any_of(gone)))
+            await self._connection.execute(badges.delete().where(badges.c.id == any_of(gone)))
         new = [{"id": _badge_id(badge), **badge._asdict()} for badge in (*self.changes.awarded, *moved)]
         for first in range(0, len(new), 5_000):
             rows = insert(badges).values(new[first : first + 5_000])
@@ -306,7 +262,7 @@ class Finalizing:
             later = badges.delete().where(
                 badges.c.kind == once,
                 badges.c.earned_ymd > self._key.ymd,
-                badges.c.user_id == _any_of(holders),
+                badges.c.user_id == any_of(holders),
             )
             deleted = later.returning(*(badges.c[name] for name in BadgeRow._fields))
             self.changes.revoked += [BadgeRow(*row) for row in await self._connection.execute(deleted)]
@@ -356,6 +312,21 @@ class Finalizing:
     @property
     def _parameters(self) -> dict[str, Any]:
         return {"ymd": self._key.ymd, "campus_id": self._key.campus_id}
+
+
+async def _streaks(
+    connection: AsyncConnection, users: Sequence[str], days: Sequence[int]
+) -> dict[str, KnownStreak]:
+    own, counted = streaks.c, lb_counters.c
+    rows = select(*(own[name] for name in StreakRow._fields)).where(own.user_id == any_of(users))
+    past = select(counted.user_id, counted.ymd, counted.streak).where(
+        counted.user_id == any_of(users), counted.ymd.in_(days)
+    )
+    found = {row.user_id: StreakRow(*row) for row in await connection.execute(rows)}
+    by_day: dict[str, dict[int, int]] = {}
+    for user, ymd, streak in await connection.execute(past):
+        by_day.setdefault(user, {})[ymd] = streak
+    return {user: (found.get(user), by_day.get(user, {})) for user in users}
 
 
 _OF_DAY: Final = "t.ymd = :ymd AND t.campus_id = CAST(:campus_id AS uuid)"
@@ -418,7 +389,3 @@ def _is(key: DayKey) -> ColumnElement[bool]:
 
 def _badge_id(badge: BadgeRow) -> str:
     return str(uuid5(_NAMESPACE, f"{badge.kind}|{badge.earned_ymd}|{badge.user_id}"))
-
-
-def _any_of(ids: Sequence[str]) -> ColumnElement[Any]:
-    return any_(cast(ids, ARRAY(lb_counters.c.user_id.type)))

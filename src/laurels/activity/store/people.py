@@ -64,7 +64,7 @@ class CampusStore:
         found = (
             select(users.c.id, campuses.c.id, campuses.c.name, campuses.c.timezone)
             .join(campuses, campuses.c.id == users.c.campus_id)
-            .where(users.c.id == _any_of(user_ids))
+            .where(users.c.id == any_of(user_ids))
         )
         async with self._postgres.reading() as connection:
             rows = await connection.execute(found)
@@ -74,7 +74,7 @@ class CampusStore:
         """The ones of these users that exist."""
         columns = (users.c.id, users.c.campus_id, users.c.handle, users.c.avatar_url)
         async with self._postgres.reading() as connection:
-            rows = await connection.execute(select(*columns).where(users.c.id == _any_of(user_ids)))
+            rows = await connection.execute(select(*columns).where(users.c.id == any_of(user_ids)))
             return {row.id: User(*row) for row in rows}
 
     async def _upsert(self, table: Any, rows: list[dict[str, Any]]) -> None:  # noqa: ANN401  # campuses or users
@@ -90,5 +90,6 @@ class CampusStore:
 _CAMPUS = select(campuses.c.id, campuses.c.name, campuses.c.timezone)
 
 
-def _any_of(ids: Iterable[str]) -> ColumnElement[Any]:
+def any_of(ids: Iterable[str]) -> ColumnElement[Any]:
+    """An array of UUIDs, to compare a column with."""
     return any_(cast(list(ids), ARRAY(users.c.id.type)))

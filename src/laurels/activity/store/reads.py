@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from sqlalchemy import any_, cast, func, select
-from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy import func, select
 
 from laurels.activity.store.days import StreakRow
+from laurels.activity.store.people import any_of
 from laurels.postgres.tables import badges, lb_counters, lb_daily, streaks
 
 if TYPE_CHECKING:
@@ -55,9 +55,8 @@ class CampusReads:
     ) -> dict[str, RankedUser]:
         """The places of these users in the sum of these days; users without an entry are left out."""
         ranked = _ranked(scope, campus_id, days)
-        wanted = any_(cast(users, ARRAY(lb_daily.c.user_id.type)))
         async with self._postgres.reading() as connection:
-            rows = await connection.execute(select(ranked).where(ranked.c.user_id == wanted))
+            rows = await connection.execute(select(ranked).where(ranked.c.user_id == any_of(users)))
             return {row.user_id: RankedUser(row.rank, row.user_id, float(row.score)) for row in rows}
 
     async def streak(self, user_id: str) -> StreakRow | None:
