@@ -1,4 +1,4 @@
-"""An engine whose archive no other test has used: jobs concern every board there is."""
+"""An engine with tables of its own, because jobs work on every board that exists."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ class TestARun:
         assert work.previous == [None, before]
         await close(runner)
 
-    async def test_can_be_asked_for_out_of_turn(self, laurels: Laurels, clock: FixedClock):
+    async def test_can_be_requested_at_any_time(self, laurels: Laurels, clock: FixedClock):
         work = Work(laurels.clock)
         runner = Runner(laurels, [work.job])
         await runner.run_due()
@@ -174,7 +174,7 @@ class TestRunsThatWereMissed:
 
 
 class TestAFailure:
-    async def test_is_told_and_tried_again_less_and_less_often(self, laurels: Laurels, clock: FixedClock):
+    async def test_is_recorded_and_retried_less_and_less_often(self, laurels: Laurels, clock: FixedClock):
         work = Work(laurels.clock)
         work.error = ValueError("the disk is full")
         runner = Runner(laurels, [work.job])
@@ -193,7 +193,7 @@ class TestAFailure:
         assert (state.error, state.attempts, state.failed, state.last_due) == ("", 0, 2, NOON)
         await close(runner)
 
-    async def test_harms_no_other_job(self, laurels: Laurels):
+    async def test_stops_no_other_job(self, laurels: Laurels):
         bad, good = Work(laurels.clock, "bad"), Work(laurels.clock, "good")
         bad.error = ValueError("no")
         runner = Runner(laurels, [bad.job, good.job])

@@ -21,7 +21,7 @@ moments = st.integers(
 
 @pytest.mark.parametrize("seconds", [10, 3600])
 @given(moment=moments)
-def test_the_next_moment_is_the_first_behind_and_the_latest_the_last_before(seconds: int, moment: Moment):
+def test_latest_and_following_are_the_moments_around_a_moment(seconds: int, moment: Moment):
     next_, last = following(seconds, moment), latest(seconds, moment)
     assert last <= moment < next_
     assert following(seconds, last) == next_
@@ -44,7 +44,7 @@ class TestDue:
         assert due(10, None, 35 * SECOND) == 30 * SECOND
 
 
-def test_failures_are_tried_again_less_and_less_often():
+def test_failures_are_retried_less_and_less_often():
     waits = [backoff(attempts) for attempts in range(1, 40)]
     assert waits == sorted(waits)
     assert waits[0] == 2 * SECOND
@@ -52,6 +52,6 @@ def test_failures_are_tried_again_less_and_less_often():
 
 
 @pytest.mark.parametrize("job", AGENDA, ids=[job.name for job in AGENDA])
-def test_what_runs_every_few_seconds_goes_on_as_soon_after_an_outage(job: PeriodicJob):
+def test_frequent_jobs_resume_within_seconds_after_an_outage(job: PeriodicJob):
     if job.seconds <= 10:
         assert job.longest_backoff <= 10

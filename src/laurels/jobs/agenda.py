@@ -10,9 +10,9 @@ from laurels.jobs.job import PeriodicJob
 if TYPE_CHECKING:
     from laurels.jobs.job import JobEngine, JobRun
 
-# Under a load that never pauses a run ends after this time, so that its result can be seen.
+# A run ends after this time even under constant load, so that its result is visible.
 LONGEST_DRAIN_SECONDS: Final = 10.0
-# The longest backoff of jobs that people wait for: they resume within seconds of the end of an outage.
+# The longest backoff of jobs that users wait for: they resume within seconds after an outage.
 SOON_SECONDS: Final = 4
 
 
@@ -26,7 +26,7 @@ async def drain_journal(run: JobRun) -> str:
 
 async def add_partitions(run: JobRun) -> str:
     await run.laurels.drain.add_partitions()
-    return "partitions are there for the months to come"
+    return "partitions exist for the coming months"
 
 
 async def take_snapshots(run: JobRun) -> str:
@@ -51,7 +51,7 @@ async def empty_discarded(run: JobRun) -> str:
 
 
 async def finish_drops(run: JobRun) -> str:
-    return f"{await run.laurels.drops.finish_all()} boards taken away or cleared up"
+    return f"{await run.laurels.drops.finish_all()} boards deleted or cleaned up"
 
 
 async def rescore_campuses(run: JobRun) -> str:
@@ -65,11 +65,11 @@ async def rescore_campuses(run: JobRun) -> str:
 async def finalize_campuses(run: JobRun) -> str:
     done = await run.laurels.activity.finalizer.run_due(run.report)
     lags = await run.laurels.activity.accrual.lags()
-    return f"{done}; {sum(lag.late for lag in lags.values())} effects came too late, ever"
+    return f"{done}; {sum(lag.late for lag in lags.values())} effects came too late so far"
 
 
 async def relay_campus_events(run: JobRun) -> str:
-    return f"{await run.laurels.activity.relay.run_once()} events told"
+    return f"{await run.laurels.activity.relay.run_once()} events sent"
 
 
 async def accrue(laurels: JobEngine) -> None:
@@ -79,9 +79,9 @@ async def accrue(laurels: JobEngine) -> None:
 AGENDA: Final = (
     PeriodicJob("journal", 1, drain_journal, longest_backoff=SOON_SECONDS),
     PeriodicJob("partitions", 3600, add_partitions),
-    # A look costs one query, and shows the end of a window within 10 seconds.
+    # Costs one query when nothing is due, and takes a snapshot within 10 seconds of a window's end.
     PeriodicJob("snapshots", 10, take_snapshots, longest_backoff=SOON_SECONDS),
-    # Completes tomorrow's windows before midnight, also on boards that are not in use meanwhile.
+    # Completes tomorrow's windows before midnight, also on boards that are not in use.
     PeriodicJob("rolling", 600, turn_windows_over),
     # Before a window that has ended expires by itself (`boards/board.py`: LINGER).
     PeriodicJob("retention", 600, sweep),

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from laurels.jobs.job import JobEngine, Loop, PeriodicJob
     from laurels.jobs.store import JobLock
 
-# The longest pause between looks for a run that was requested, or for a lock whose holder died.
+# The longest pause before a worker sees that a run was requested, or that the holder of a lock died.
 LOOK_SECONDS: Final = 2.0
-# Between checks, during a run, that the worker still holds the lock.
+# Between checks during a run that the worker still holds the lock.
 CHECK_SECONDS: Final = 5.0
 # Between updates of the progress.
 REPORT_SECONDS: Final = 1.0
@@ -44,7 +44,7 @@ class Runner:
         *,
         worker: str | None = None,
     ) -> None:
-        """`loops`: run all the time, in every worker."""
+        """`loops` run all the time, in every worker."""
         self._laurels = laurels
         self._jobs = {job.name: job for job in jobs}
         self._loops = tuple(loops)
@@ -54,7 +54,7 @@ class Runner:
         self._last_run: dict[str, Moment] = {}
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Works until `stop` is set, and cancels the runs under way then; another worker repeats them."""
+        """Works until `stop` is set, then cancels the current runs; another worker repeats them."""
         log.info("background work begins", worker=self._worker, jobs=len(self._jobs))
         working = [asyncio.create_task(self._repeat(job), name=job.name) for job in self._jobs.values()]
         working += [asyncio.create_task(self._continue(loop), name=loop.__name__) for loop in self._loops]
@@ -67,7 +67,7 @@ class Runner:
             await self.close()
 
     async def run_due(self) -> list[str]:
-        """Runs everything that is due now, once; the names of the jobs that ran."""
+        """Runs everything that is due now, once; returns the names of the jobs that ran."""
         states = await self._store.states()
         due_now = [job for job in self._jobs.values() if self._wait(job, states.get(job.name)) <= 0]
         return [job.name for job in due_now if await self._run_locked(job)]
@@ -79,7 +79,7 @@ class Runner:
         while True:
             try:
                 await loop(self._laurels)
-            except Exception as error:  # as of a job
+            except Exception as error:  # as in `_run_one`
                 log.warning("loop failed; restarting it", loop=loop.__name__, exc_info=error)
             await asyncio.sleep(LOOK_SECONDS)
 
@@ -117,7 +117,7 @@ class Runner:
         return None if moment == self._last_run.get(job.name) else moment
 
     async def _run_locked(self, job: PeriodicJob) -> bool:
-        """Whether it ran: not while another worker holds the lock, or when another has just run it."""
+        """Runs the job, and returns True, unless another worker holds the lock or has just run it."""
         lock = await self._locks.acquire(job.name)
         if lock is None:
             return False
@@ -144,7 +144,7 @@ class Runner:
             result = await _while_held(lock, job.run(run))
         except LockLost:
             raise
-        except Exception as error:  # whatever goes wrong in one job must not stop the others
+        except Exception as error:  # a failure in one job must not stop the others
             detail = error.detail if isinstance(error, LaurelsError) else f"{type(error).__name__}: {error}"
             log.warning("job failed", job=job.name, error=detail, attempt=state.attempts + 1, exc_info=error)
             retry_at = datetime_of(self._laurels.clock() + backoff(state.attempts + 1, job.longest_backoff))
@@ -158,7 +158,7 @@ class Runner:
 
 
 class _Progress:
-    """Writes progress down, at most once every `REPORT_SECONDS`."""
+    """Stores the progress of a run, at most once every `REPORT_SECONDS`."""
 
     def __init__(self, record: RunRecord) -> None:
         self._record = record
@@ -171,7 +171,7 @@ class _Progress:
 
 
 async def _while_held(lock: JobLock, work: Awaitable[str]) -> str:
-    """The result. Stops the work and raises `LockLost` if the lock is lost first."""
+    """The result of the work. If the lock is lost first, stops the work and raises `LockLost`."""
     working = asyncio.ensure_future(work)
     try:
         while True:
@@ -187,9 +187,9 @@ async def _while_held(lock: JobLock, work: Awaitable[str]) -> str:
 
 
 def _rest(state: JobState, now: Moment) -> Moment:
-    """How long until the job may be tried again after a failure; microseconds.
+    """How long to wait before a failed job is retried; microseconds.
 
-    A rest longer than any backoff means that the clock was set back since: it is over.
+    A rest longer than its backoff means that the clock was set back, so there is none.
     """
     rest = moment_of(state.retry_at) - now if state.retry_at else 0
     return rest if 0 < rest <= backoff(state.attempts) else 0

@@ -1,8 +1,9 @@
-"""What became of each job, in one row each; and the locks that let one worker at a time run a job.
+"""The state of each job, in one row each, and the locks that let one worker at a time run a job.
 
-A lock is an advisory lock of PostgreSQL, on a connection that the worker has for its locks alone: it is free
-as soon as that connection ends, however the worker ends. What a run did is written over the same connection,
-so a worker that lost it, and the lock with it, cannot finish a run that another worker has begun again.
+A lock is an advisory lock of PostgreSQL on a connection that the worker uses for its locks only. It is free
+as soon as that connection ends, however the worker ends. The state of a run is written over the same
+connection, so a worker that has lost its lock cannot overwrite the next worker's run. Workers divide the
+streams of campuses (`activity/consume.py`) without locks; decision 0020 says why.
 """
 
 from __future__ import annotations
@@ -32,8 +33,6 @@ LONGEST_TEXT: Final = 2000
 
 @dataclass(frozen=True)
 class JobState:
-    """One job, as its runs left it."""
-
     name: str
     last_due: datetime | None = None
     """When the last successful run was due."""
@@ -70,7 +69,7 @@ class WorkerLocks:
         self._held: set[str] = set()
 
     async def acquire(self, name: str) -> JobLock | None:
-        """None while another worker holds it, or this one does."""
+        """The lock on a job; None while any worker holds it, this one included."""
         if name in self._held:
             return None
         self._held.add(name)
@@ -97,7 +96,7 @@ class WorkerLocks:
                 await connection.close()
 
     async def execute(self, connection: AsyncConnection, statement: Executable) -> CursorResult[Any]:
-        """Raises `LockLost` when this connection is not in use any more."""
+        """Raises `LockLost` when the connection that held the lock is gone."""
         async with self._one_at_a_time:
             if connection is not self._connection:
                 raise LockLost("the connection that held the lock was lost")
@@ -105,7 +104,7 @@ class WorkerLocks:
                 async with self._postgres.answering():
                     return await connection.execute(statement)
             except BaseException as error:
-                # An answer may still be on its way, so the connection cannot be reused; its locks are free.
+                # An answer may still arrive, so the connection cannot be reused. Its locks are free.
                 self._connection = None
                 with suppress(exc.SQLAlchemyError, OSError):
                     await connection.invalidate()
@@ -129,7 +128,7 @@ class JobLock:
         self._name = name
 
     async def execute(self, statement: Executable) -> CursorResult[Any]:
-        """Over the connection that holds the lock; raises `LockLost` where it is gone."""
+        """Executes over the connection that holds the lock; raises `LockLost` when it is gone."""
         return await self._locks.execute(self._connection, statement)
 
     async def check(self) -> None:
@@ -161,7 +160,7 @@ class JobStore:
 
 
 class RunRecord:
-    """Writes what became of a job's run, over the connection that holds the job's lock."""
+    """Writes the state of a run over the connection that holds the job's lock."""
 
     def __init__(self, lock: JobLock, job: str, worker: str) -> None:
         self._lock = lock
