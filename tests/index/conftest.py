@@ -1,4 +1,4 @@
-"""Indexes on real servers, at noon of a fixed day: the writes' moments, and the engine's, are the clock's."""
+"""Indexes on real servers, at noon of a fixed day: the clock sets the moments of writes and of the engine."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def only_clock() -> FixedClock:
 
 @pytest.fixture
 def clock(only_clock: FixedClock) -> FixedClock:
-    """At noon again, for each test."""
+    """Noon for each test."""
     only_clock.now = NOON
     return only_clock
 
@@ -47,7 +47,7 @@ async def only_laurels(endpoints: Endpoints, only_clock: FixedClock) -> AsyncGen
 
 @pytest.fixture
 def laurels(only_laurels: Laurels, clock: FixedClock) -> Laurels:
-    """One engine for all tests: each has tables, and so boards, of its own."""
+    """One engine for all tests; each test has tables and boards of its own."""
     return only_laurels
 
 
@@ -59,7 +59,7 @@ async def clustered(endpoints: Endpoints, cluster_url: str, clock: FixedClock) -
 
 @pytest.fixture
 async def engine(endpoints: Endpoints, clock: FixedClock) -> AsyncGenerator[AsyncEngine]:
-    """To the records."""
+    """The database of the records."""
     opened = create_async_engine(endpoints.postgres_url)
     follow_clock(opened, clock)
     yield opened

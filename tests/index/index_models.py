@@ -1,4 +1,4 @@
-"""Models with tables of their own for each test, and indexes that are open on them."""
+"""Models with a table for each test, and open indexes on them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def score_model(**declared: Any) -> type[Any]:  # noqa: ANN401  # fields of a Le
 
 @asynccontextmanager
 async def opened(laurels: Laurels, engine: AsyncEngine, *models: type[Any]) -> AsyncGenerator[Indexes]:
-    """The tables made, the triggers installed, the indexes open."""
+    """Makes the tables, installs the triggers and opens the indexes."""
     await make(engine, *models)
     async with Indexes(laurels, engine, list(models)) as index:
         yield index

@@ -1,4 +1,4 @@
-"""What an index must say, by brute force: rows in a dict, windows in lists, and nothing of ours."""
+"""The expected answers of an index by brute force: rows in a dict, windows in lists, no code of Laurels."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Row(NamedTuple):
 
 @dataclass
 class Oracle:
-    """A table, and what each window of its index holds: key -> row."""
+    """A table, and the contents of each window of its index: key -> row."""
 
     moves: bool
     keep: int
@@ -34,7 +34,7 @@ class Oracle:
         return deepcopy(self)
 
     def become(self, rows: dict[int, Row], moment: int) -> None:
-        """One statement left the table like this."""
+        """Takes over the table as one statement left it."""
         before, self.rows = self.rows, rows
         window = moment // DAY
         for key in before.keys() - rows.keys():
@@ -50,7 +50,7 @@ class Oracle:
                 self.windows.setdefault(window, {})[key] = row
 
     def asked(self, now: int) -> list[int]:
-        """The current window and those before it that are kept and not empty, newest first."""
+        """The current window and the kept, non-empty ones before it, newest first."""
         current = now // DAY
         kept = (each for each in self.windows if current - self.keep < each <= current)
         return sorted({current, *(each for each in kept if self.windows[each])}, reverse=True)
@@ -81,7 +81,7 @@ def dense_rank(ranking: list[tuple[int, int]], key: int) -> int:
 
 
 def percentile(ranking: list[tuple[int, int]], share: float) -> int | None:
-    """The score that this share of the entries are no better than."""
+    """The score that this share of the entries do not exceed."""
     if not ranking:
         return None
     no_better = max(1, math.ceil(round(share * 10**6) * len(ranking) / 10**6))

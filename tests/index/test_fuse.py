@@ -1,4 +1,4 @@
-"""Sources of every kind become one list of records, beside lists that are sorted by hand."""
+"""Fuses sources of every kind, and compares the records with lists sorted by hand."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def streamers() -> dict[int, dict[str, Any]]:
 
 
 def by(column: str, *, reverse: bool = True, country: str | None = None) -> list[int]:
-    """The keys of those who have it, best first."""
+    """The keys of the records that have it, best first."""
     rows = [
         row for row in streamers().values() if row[column] is not None and country in {None, row["country"]}
     ]
@@ -238,7 +238,7 @@ class TestParallel:
 
 @pytest.mark.usefixtures("index")
 class TestPipeline:
-    async def test_each_stage_narrows_to_what_the_one_before_it_listed(self):
+    async def test_each_stage_narrows_the_list_of_the_previous_one(self):
         found = await fuse(
             Leaderboard(Streamer.viewers).top(20), Similar(Streamer.embedding).nearest(VECTOR, k=5)
         ).pipeline()
@@ -258,7 +258,7 @@ class TestPipeline:
         near = nearest(VECTOR)[:20]
         assert sorted(keys(found)) == sorted([key for key in by("viewers") if key in near][:5])
 
-    async def test_an_index_ranks_the_candidates_alone_from_either_end(self):
+    async def test_an_index_ranks_only_the_candidates_from_either_end(self):
         candidates = [44, 3, 17, 10, 8, 999]
         there = [key for key in by("viewers") if key in candidates]
         for end, expected in (("top", there[:3]), ("bottom", there[::-1][:3])):
@@ -273,7 +273,7 @@ class TestPipeline:
         places = sorted((each.parts[1].rank, each.item.id) for each in found if each.parts[1])
         assert [key for _, key in places] == by("viewers")
 
-    async def test_a_list_of_ones_own_keeps_its_order(self):
+    async def test_a_list_of_your_own_keeps_its_order(self):
         found = await fuse(Leaderboard(Streamer.viewers).top(60), RankedList([9, 8, 10, 7])).pipeline()
         assert [each.parts[1] for each in sorted(found, key=lambda each: [9, 8, 7].index(each.item.id))] == [
             (1, None),
@@ -331,16 +331,16 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("fusion", "message"),
         [
-            (of_streamers("5"), r"^items\[0\]: '5' is no primary key of Streamer: id must be of int"),
-            (of_streamers(1, True), r"^items\[1\]: True is no primary key of Streamer"),
+            (of_streamers("5"), r"^items\[0\]: '5' is not a primary key of Streamer: id must be of int"),
+            (of_streamers(1, True), r"^items\[1\]: True is not a primary key of Streamer"),
             (
                 of_streamers((1, 2, 3)),
-                r"^items\[0\]: \(1, 2, 3\) is no primary key of Streamer, which is \(id\)",
+                r"^items\[0\]: \(1, 2, 3\) is not a primary key of Streamer: it needs \(id\)",
             ),
             (of_streamers((1, "many")), r"^items\[0\].score: must be a number, not 'many'"),
             (of_streamers((1, 10**400)), r"^items\[0\].score: must be a number"),
             (of_streamers((1, float("nan"))), r"^sources\[0\].score: of 1 must be a finite number"),
-            (of_streamers((1, 5), 2), r"^sources\[0\].score: is given for some"),
+            (of_streamers((1, 5), 2), r"^sources\[0\].score: is missing for some"),
             (of_streamers(4, 4), r"^sources\[0\]: lists 4 at 1 and at 2"),
             (of_streamers(4).sum(), r"^sources\[0\].score: is missing"),
             (fuse(Leaderboard(Streamer.seconds).top(9)).sum(raw=True), r"^raw: sources\[0\] has its lowest"),
@@ -363,7 +363,7 @@ class TestRefusals:
 
 class TestDeclarations:
     def test_a_fusion_of_nothing(self):
-        with pytest.raises(InvalidInput, match=r"^sources: there are none"):
+        with pytest.raises(InvalidInput, match=r"^sources: are missing"):
             fuse()
 
     def test_sources_of_two_models(self):
@@ -376,7 +376,7 @@ class TestDeclarations:
         with pytest.raises(InvalidInput, match=r"^of: is missing"):
             fuse(RankedList([1]))
 
-    def test_sources_that_do_not_say_what_they_list(self):
+    def test_sources_without_a_list(self):
         leaderboard: Any = Leaderboard(Streamer.viewers)
         similar: Any = Similar(Streamer.embedding)
         keys: Any = [1, 2, 3]

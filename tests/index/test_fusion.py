@@ -1,4 +1,4 @@
-"""Ranked lists become one, by formulas that are written out here again."""
+"""Fuses ranked lists, and compares the scores with formulas written out here."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ class TestOrder:
 
 
 @pytest.mark.parametrize("turn", list(permutations([0.1, 0.2, 0.3])))
-def test_not_even_the_last_bit_depends_on_the_order_of_the_lists(turn: tuple[float, ...]):
+def test_the_order_of_the_lists_does_not_change_a_bit(turn: tuple[float, ...]):
     assert by_key(fused([scored({1: score}) for score in turn], Sum(raw=True))) == {1: 0.6}
 
 
@@ -191,7 +191,7 @@ def test_keys_that_have_no_order_are_still_ordered():
     assert [item.key for item in found] == [(1j,), (2j,)]
 
 
-def test_only_those_pass_who_are_in_every_list():
+def test_only_items_in_every_list_pass():
     found = passed([lineup(1, 2, 3, 4), lineup(4, 2)], ReciprocalRank())
     assert order(found) == [2, 4]
     assert [tuple(part.rank for part in item.parts if part) for item in found] == [(2, 2), (4, 1)]
@@ -213,19 +213,19 @@ def test_scores_that_do_not_follow_the_order_are_refused():
         Lineup.of("sources[0]", [SourceItem((1,), 3), SourceItem((2,), 5), SourceItem((3,), 4)])
 
 
-def test_scores_for_some_alone_are_refused():
-    with pytest.raises(InvalidInput, match=r"^sources\[0\].score: is given for some"):
+def test_scores_for_only_some_items_are_refused():
+    with pytest.raises(InvalidInput, match=r"^sources\[0\].score: is missing for some"):
         Lineup.of("sources[0]", [SourceItem((1,), 3), SourceItem((2,), None)])
 
 
 @pytest.mark.parametrize("k", [-1, -0.001, math.nan, math.inf, "60", True])
-def test_a_k_below_nothing_is_refused(k: float):
+def test_a_negative_k_is_refused(k: float):
     with pytest.raises(InvalidInput, match=r"^k: must be a finite number from 0 on"):
         ReciprocalRank(k).check(2)
 
 
 @pytest.mark.parametrize("algorithm", [ReciprocalRank, Sum])
-def test_weights_are_one_for_each_source_and_none_below_nothing(algorithm: type[ReciprocalRank | Sum]):
+def test_weights_are_one_for_each_source_and_not_negative(algorithm: type[ReciprocalRank | Sum]):
     algorithm(weights=(1, 0.5)).check(2)
     with pytest.raises(InvalidInput, match=r"^weights: has 1 for 2 sources"):
         algorithm(weights=(1,)).check(2)

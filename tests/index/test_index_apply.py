@@ -1,4 +1,4 @@
-"""From the outbox into Valkey: once, in order, whoever is interrupted and whatever is lost."""
+"""From the outbox to Valkey: once and in order, through interruptions and losses."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def scores(model: type[Any]) -> dict[int, int]:
 
 
 async def become(model: type[Any], is_so: Callable[[dict[int, int]], bool]) -> None:
-    """Returns once the scores are so."""
+    """Waits for these scores."""
     async with asyncio.timeout(10):
         while not is_so(await scores(model)):  # noqa: ASYNC110  # nobody else tells when it is
             await asyncio.sleep(0.005)
@@ -58,7 +58,7 @@ def applier(index: Indexes) -> Applier:
     return next(iter(index._appliers.values()))  # pyright: ignore[reportPrivateUsage]  # to look at its board
 
 
-async def test_a_table_that_has_records_already_is_indexed_whole(laurels: Laurels, engine: AsyncEngine):
+async def test_existing_records_of_a_table_are_indexed(laurels: Laurels, engine: AsyncEngine):
     model = score_model()
     async with engine.begin() as connection:
         await connection.run_sync(model.metadata.create_all)
@@ -68,7 +68,7 @@ async def test_a_table_that_has_records_already_is_indexed_whole(laurels: Laurel
         assert await scores(model) == {1: 5, 2: 6, 3: 7}
 
 
-async def test_a_transaction_that_is_still_open_holds_nobody_up(laurels: Laurels, engine: AsyncEngine):
+async def test_an_open_transaction_does_not_delay_others(laurels: Laurels, engine: AsyncEngine):
     model = score_model()
     async with opened(laurels, engine, model) as index, engine.begin() as late:
         await late.execute(insert(model), [{"id": 1, "score": 1}])
@@ -83,7 +83,7 @@ async def test_a_transaction_that_is_still_open_holds_nobody_up(laurels: Laurels
 async def test_changes_of_one_record_count_in_the_order_in_which_they_happened(
     laurels: Laurels, engine: AsyncEngine
 ):
-    """Though the transaction that made the last one began first."""
+    """Even if the transaction of the last change began first."""
     model = score_model()
     async with opened(laurels, engine, model) as index:
         await put(engine, model, 1)
@@ -97,7 +97,7 @@ async def test_changes_of_one_record_count_in_the_order_in_which_they_happened(
         assert (await scores(model))[1] == 3
 
 
-async def test_who_is_interrupted_before_valkey_has_it_changes_nothing(
+async def test_a_round_interrupted_before_its_call_changes_nothing(
     laurels: Laurels, engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
 ):
     model = score_model()
@@ -117,7 +117,7 @@ async def test_who_is_interrupted_before_valkey_has_it_changes_nothing(
         assert (await scores(model), await index.waiting()) == ({1: 5}, 0)
 
 
-async def test_what_valkey_has_already_is_consumed_and_not_applied_again(
+async def test_changes_that_valkey_has_are_consumed_and_not_applied_again(
     laurels: Laurels, engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
 ):
     model = score_model()
@@ -154,7 +154,7 @@ async def test_what_valkey_has_already_is_consumed_and_not_applied_again(
         assert await scores(model) == {1: 5, 2: 6}
 
 
-async def test_who_waits_goes_on_when_valkey_has_it_and_the_turn_ends_later(
+async def test_callers_continue_before_the_turn_ends(
     laurels: Laurels, engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
 ):
     model = score_model()
@@ -197,10 +197,10 @@ async def test_a_connection_that_broke_is_replaced(laurels: Laurels, engine: Asy
     await own.dispose()
 
 
-async def test_who_lost_its_turn_without_noticing_is_refused(
+async def test_a_round_that_lost_its_turn_is_refused(
     laurels: Laurels, engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
 ):
-    """The old round comes when a newer one has been applied; it finds the cursor moved."""
+    """A newer round was applied, so the old one finds that the cursor has moved."""
     model = score_model()
     async with opened(laurels, engine, model) as index:
         await put(engine, model, 5)
@@ -223,7 +223,7 @@ async def test_who_lost_its_turn_without_noticing_is_refused(
         assert await scores(model) == {1: 7}
 
 
-async def test_who_has_the_turn_and_is_not_heard_of_loses_it(engine: AsyncEngine):
+async def test_an_idle_connection_loses_the_turn(engine: AsyncEngine):
     model = score_model()
     await make(engine, model)
     outbox = Outbox(declared(model)[0])
@@ -255,7 +255,7 @@ async def test_several_processes_take_turns(laurels: Laurels, engine: AsyncEngin
 
 
 async def test_maintaining_applies_commits_as_they_come(laurels: Laurels, engine: AsyncEngine):
-    """Without anybody asking; woken, so well before the next look."""
+    """Without a call; woken by a notification, well before the next poll."""
     model = score_model()
     async with opened(laurels, engine, model) as index, index.maintaining():
         for key in range(1, 4):
@@ -284,7 +284,7 @@ async def test_maintaining_goes_on_after_errors(
 
 
 @pytest.mark.parametrize("lost", ["all", "cursor", "some", "ahead"])
-async def test_an_index_that_a_store_lost_is_made_anew(
+async def test_an_index_that_a_store_lost_is_rebuilt(
     laurels: Laurels, engine: AsyncEngine, lost: str, clock: FixedClock
 ):
     model = score_model(keep=3)
@@ -313,7 +313,7 @@ async def test_an_index_that_a_store_lost_is_made_anew(
         assert (await index.verify()).is_equal
 
 
-async def test_a_declaration_that_changed_makes_the_index_anew(
+async def test_a_changed_declaration_rebuilds_the_index(
     laurels: Laurels, engine: AsyncEngine, clock: FixedClock
 ):
     model = score_model(window="daily", keep=3)
@@ -352,7 +352,7 @@ async def test_more_changes_than_one_call_takes_are_applied_in_several(laurels: 
         assert (await index.verify()).is_equal
 
 
-async def test_what_a_window_held_goes_by_itself(laurels: Laurels, engine: AsyncEngine):
+async def test_keys_of_ended_windows_expire(laurels: Laurels, engine: AsyncEngine):
     """By the expiry that each write sets: a day's window that is kept for seven ends within seven days, and
     its memory goes half an hour later.
     """
@@ -367,7 +367,7 @@ async def test_what_a_window_held_goes_by_itself(laurels: Laurels, engine: Async
             assert 6.4 * 86_400 < seconds - half_an_hour <= 6.5 * 86_400
 
 
-async def test_polling_does_where_commits_do_not_notify(
+async def test_polling_applies_commits_that_do_not_notify(
     laurels: Laurels, engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("laurels.index.indexes.LOOK_SECONDS", 0.01)
@@ -379,7 +379,7 @@ async def test_polling_does_where_commits_do_not_notify(
         await become(model, lambda found: found == {1: 5})
 
 
-def test_an_index_is_declared_by_keyword_but_for_its_score():
+def test_only_the_score_is_a_positional_argument():
     with pytest.raises(TypeError):
         LeaderboardIndex("score", "region")  # pyright: ignore[reportCallIssue]  # the point
 

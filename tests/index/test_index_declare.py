@@ -1,4 +1,4 @@
-"""Declarations: what they make, and how a wrong one fails where its class is defined."""
+"""Declarations: their boards, and errors where the class is defined."""
 
 from __future__ import annotations
 
@@ -59,20 +59,20 @@ def test_the_documented_window_has_the_documented_number():
 WRONG: dict[str, tuple[dict[str, Any], str, str]] = {
     "no such score": ({"score": "points"}, "score", "has no column 'points'; it has: id, region, city"),
     "no such group": ({"group_by": ["country"]}, "group_by", "has no column 'country'"),
-    "a text as groups": ({"group_by": "region"}, "group_by", "is a list: write ['region']"),
+    "a text as groups": ({"group_by": "region"}, "group_by", "must be a list: write ['region']"),
     "a group twice": ({"group_by": ["region", "region"]}, "group_by", "each once"),
     "a text as score": ({"score": "region", "name": "r"}, "score", "scores are 64-bit integers"),
     "an unknown window": ({"window": "yearly"}, "window", "hourly, daily, weekly, monthly or a timedelta"),
-    "a window of nothing": ({"window": timedelta(0)}, "window", "is whole seconds"),
-    "half a second": ({"window": timedelta(seconds=1.5)}, "window", "is whole seconds"),
-    "keep nothing": ({"keep": 0}, "keep", "from 1, or None; not 0"),
-    "keep true": ({"keep": True}, "keep", "from 1, or None; not True"),
+    "a window of nothing": ({"window": timedelta(0)}, "window", "must be whole seconds"),
+    "half a second": ({"window": timedelta(seconds=1.5)}, "window", "must be whole seconds"),
+    "keep nothing": ({"keep": 0}, "keep", "from 1 on, or None, not 0"),
+    "keep true": ({"keep": True}, "keep", "from 1 on, or None, not True"),
     "an unknown order": ({"order": "up"}, "order", "must be desc or asc, not 'up'"),
     "an unknown on_update": ({"on_update": "stay"}, "on_update", "must be move or keep, not 'stay'"),
     "a timestamp as group": ({"group_by": ["seen"]}, "group_by", "groups are text, enums, integers"),
     "no such timestamp": ({"at": "played_at"}, "at", "has no column 'played_at'"),
     "a number as timestamp": ({"at": "level"}, "at", "use DateTime(timezone=True)"),
-    "a name with a slash": ({"name": "a/b"}, "name", "is not a name"),
+    "a name with a slash": ({"name": "a/b"}, "name", "is not 1 to 64 of"),
 }  # fmt: skip
 
 
@@ -111,7 +111,7 @@ def test_keys_that_have_no_order_as_text_are_refused(kind: TypeEngine[Any]):
 
 
 def test_two_indexes_of_one_name_are_refused():
-    with pytest.raises(InvalidInput, match=r"two indexes are called 'time'; give one a `name`"):
+    with pytest.raises(InvalidInput, match=r"two indexes have the name 'time'; give one another `name`"):
 
         class Run(new_base()):  # pyright: ignore[reportUnusedClass]  # its definition fails
             __tablename__ = new_table()
@@ -121,7 +121,7 @@ def test_two_indexes_of_one_name_are_refused():
 
 
 @pytest.mark.parametrize("given", [LeaderboardIndex(score="time"), ["time"]])
-def test_what_is_no_list_of_indexes_is_refused(given: object):
+def test_anything_but_a_list_of_indexes_is_refused(given: object):
     with pytest.raises(InvalidInput, match="LeaderboardIndex"):
 
         class Run(new_base()):  # pyright: ignore[reportUnusedClass]  # its definition fails
@@ -144,7 +144,7 @@ def test_columns_are_found_by_their_attributes_and_by_their_own_names():
     assert [index.score.name for index in declared(Run)] == ["pts", "pts"]
     assert declared_as(Run, Run.points).label == "by_attribute"
     assert declared_as(Run, "by_column").label == "by_column"
-    with pytest.raises(InvalidInput, match="has several: say which, of by_attribute, by_column"):
+    with pytest.raises(InvalidInput, match="has several: name one of by_attribute, by_column"):
         declared_as(Run, None)
     with pytest.raises(InvalidInput, match="has no index 'score'; it has: by_attribute, by_column"):
         declared_as(Run, "score")
@@ -197,7 +197,7 @@ def test_sqlmodel_models_declare_in_the_same_way():
             id: int = Field(primary_key=True)
 
 
-def test_types_of_ones_own_count_as_what_they_are_in_the_database():
+def test_custom_types_count_as_their_database_types():
     class Points(TypeDecorator[int]):
         impl = BigInteger
         cache_ok = True
@@ -225,7 +225,7 @@ def test_long_and_odd_table_names_make_a_board_all_the_same():
 
 
 @pytest.mark.parametrize("ask", [leaderboard, Ranking])
-def test_who_asks_where_nothing_is_declared_or_open_learns_what_to_do(
+def test_reading_without_a_declaration_or_open_indexes_says_what_to_do(
     ask: Callable[[type[Any]], Ranking[Any]],
 ):
     with pytest.raises(InvalidInput, match="declares no leaderboard"):

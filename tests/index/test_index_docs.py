@@ -1,4 +1,4 @@
-"""The page about indexes: its example prints what it says, and it names every field and question."""
+"""The page about indexes: its example prints what it says, and it names every field and method."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Primary keys as members: there and back, and in the same order."""
+"""Primary keys as members: the conversion loses nothing and keeps the order."""
 
 from __future__ import annotations
 

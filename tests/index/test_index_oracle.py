@@ -43,7 +43,7 @@ class Interrupted(Exception):
 
 
 class Driver:
-    """Does the same to a table and to the oracle."""
+    """Applies the same changes to a table and to the oracle."""
 
     def __init__(
         self, seed: int, engine: AsyncEngine, clock: FixedClock, model: type[Any], oracle: Oracle
@@ -97,7 +97,7 @@ class Driver:
         oracle.become(rows, self._clock())
 
     async def shift_keys(self, connection: AsyncConnection, oracle: Oracle) -> None:
-        """Every record takes the key of another: none is free when it is taken."""
+        """Every record takes the key of another while that is still in use."""
         keys = sorted(oracle.rows)
         if len(keys) > 1:
             table = self._model.__tablename__
@@ -227,7 +227,7 @@ async def agree(index: Indexes, model: type[Any], oracle: Oracle, now: int) -> N
 
 
 async def interrupted(index: Indexes, monkeypatch: pytest.MonkeyPatch, calls: int) -> None:
-    """Whoever applies goes away after so many calls, or when PostgreSQL does not know of any of them yet."""
+    """Interrupts a round after this many calls, or before PostgreSQL knows of any of them."""
     place = Placer.place
     left = iter(range(calls))
 
@@ -249,7 +249,7 @@ async def interrupted(index: Indexes, monkeypatch: pytest.MonkeyPatch, calls: in
 
 
 async def forgotten(index: Indexes, model: type[Any], driver: random.Random) -> None:
-    """Valkey loses its memory of the index: all of it, or only how far it was."""
+    """Valkey loses the whole index, or only its cursor."""
     board = index.board(leaderboard(model).declared)
     if driver.random() < 0.5:
         await index.laurels.index_definer.drop(BoardRef.parse(board))
@@ -298,14 +298,14 @@ async def play(
 
 
 @pytest.mark.parametrize("seed", range(4))
-async def test_whatever_happens_every_window_says_what_a_sorted_list_says(
+async def test_every_window_equals_a_sorted_list(
     laurels: Laurels, engine: AsyncEngine, clock: FixedClock, monkeypatch: pytest.MonkeyPatch, seed: int
 ):
     await play(laurels, engine, clock, monkeypatch, seed, steps=24)
 
 
 @pytest.mark.parametrize("seed", [100])
-async def test_the_same_on_a_cluster(
+async def test_every_window_equals_a_sorted_list_on_a_cluster(
     clustered: Laurels, engine: AsyncEngine, clock: FixedClock, monkeypatch: pytest.MonkeyPatch, seed: int
 ):
     await play(clustered, engine, clock, monkeypatch, seed, steps=16)

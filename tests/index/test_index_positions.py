@@ -1,4 +1,4 @@
-"""Positions: what a change leaves of a record's places."""
+"""Positions: a record's places after a change."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_becoming_nil_removes_all_of_a_move_and_this_window_of_a_kept_one():
     assert KEEP.windows(folded(KEEP, NOWHERE, changes, 2 * DAY), 2 * DAY) == {(1, ()): 5}
 
 
-def test_who_is_gone_is_gone_from_every_window():
+def test_a_deleted_record_leaves_every_window():
     changes = [put(1, 5), put(2, 6), RecordChange("gone", 2 * DAY)]
     assert folded(KEEP, NOWHERE, changes, 2 * DAY) == NOWHERE
 
@@ -55,11 +55,11 @@ def test_windows_past_their_keep_are_left_out_and_only_the_last_place_is_remembe
     assert KEEP.windows(position, 5 * DAY) == {}
 
 
-def test_a_moment_that_no_window_can_hold_is_as_no_score():
+def test_a_moment_outside_all_windows_counts_as_no_score():
     assert MOVE.after(NOWHERE, RecordChange("put", LATEST, 5), 0) == NOWHERE
 
 
-def test_a_rebuild_believes_the_table_and_takes_the_moment_from_what_was_captured():
+def test_a_rebuild_takes_the_score_from_the_table_and_the_moment_from_the_capture():
     captured = folded(MOVE, NOWHERE, [put(1, 5)], DAY)
     assert MOVE.settled(captured, Placement(DAY, 6, ("eu",)), DAY) == (Placement(DAY, 6, ("eu",)),)
     assert MOVE.settled(captured, None, DAY) == NOWHERE

@@ -1,4 +1,4 @@
-"""The questions of the builder, and what they bring back."""
+"""The methods of a ranking, and their results."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ async def test_a_group_is_ranked_by_itself_at_every_level(index: Indexes, model:
     assert await leaderboard(model).group("nowhere").top(3) == []
     with pytest.raises(InvalidInput, match=r"has 2 levels of groups \(region, city\)"):
         await leaderboard(model).group("asia", "tokyo", "x").top(3)
-    with pytest.raises(InvalidInput, match="None is no group"):
+    with pytest.raises(InvalidInput, match="None is not a group"):
         leaderboard(model).group(None)
 
 
@@ -115,7 +115,7 @@ async def test_records_come_in_one_query(index: Indexes, model: type[Any], engin
     assert len([each for each in statements if "laurels.now" not in each]) == 1
 
 
-async def test_records_that_are_gone_though_still_ranked_are_replaced(
+async def test_deleted_records_that_are_still_ranked_are_replaced(
     index: Indexes, model: type[Any], engine: AsyncEngine
 ):
     async with engine.begin() as connection:
@@ -171,7 +171,7 @@ async def test_the_engine_reads_the_index_as_any_board(index: Indexes, model: ty
     ]  # fmt: skip
 
 
-async def test_who_watches_the_board_hears_of_changes(
+async def test_watching_the_board_shows_changes(
     index: Indexes, model: type[Any], engine: AsyncEngine, laurels: Laurels
 ):
     async with aclosing(laurels.watch(index.board(leaderboard(model).declared))) as updates:
@@ -185,7 +185,7 @@ async def test_who_watches_the_board_hears_of_changes(
         assert [each.member for each in changed.value.entries][:1] == [f"{9:019}"]
 
 
-async def test_more_than_a_page_comes_whole(laurels: Laurels, engine: AsyncEngine):
+async def test_more_than_one_page_is_read_completely(laurels: Laurels, engine: AsyncEngine):
     model = score_model(keep=None)
     async with opened(laurels, engine, model) as index:
         await put(engine, model, *((key, "eu", "x", key // 3) for key in range(1200)))

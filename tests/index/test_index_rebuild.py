@@ -1,4 +1,4 @@
-"""Rebuild and verify: PostgreSQL is the truth, and Valkey is brought to it while records change."""
+"""Rebuild and verify: Valkey is brought in line with PostgreSQL while records change."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def key_of(index: Indexes, model: type[Any], slot: int, group: str = "") -> str:
 
 
 async def left_behind(index: Indexes, model: type[Any]) -> list[bytes]:
-    """Keys of what was made beside the board."""
+    """The temporary keys of a rebuild."""
     board = index.board(leaderboard(model).declared)
     return [key for key in await index.laurels.valkey.command("KEYS", "rebuild-*") if board.encode() in key]
 
@@ -90,18 +90,16 @@ async def test_entries_without_positions_are_found(index: Indexes, model: type[A
     assert (difference.expected, difference.found, difference.window) == (10, 9, 20386)
 
 
-async def test_what_waits_to_be_applied_is_no_difference(
-    index: Indexes, model: type[Any], engine: AsyncEngine
-):
+async def test_pending_changes_are_no_difference(index: Indexes, model: type[Any], engine: AsyncEngine):
     async with engine.begin() as connection:
         await connection.execute(update(model).values(score=model.score + 1))
     assert (await index.verify()).is_equal
 
 
-async def test_what_was_written_while_nobody_captured_is_found_and_rebuilt(
+async def test_writes_without_triggers_are_found_and_rebuilt(
     index: Indexes, model: type[Any], engine: AsyncEngine
 ):
-    """Changes keep the moment that was captured last; new records are of the moment of the rebuild."""
+    """Changed records keep their last captured moment; new records get the moment of the rebuild."""
     async with engine.begin() as connection:
         await connection.execute(text("SET LOCAL session_replication_role = replica"))
         await connection.execute(update(model).where(model.id == 1).values(score=77))
@@ -139,7 +137,7 @@ async def test_a_record_whose_window_is_over_does_not_come_back_by_a_rebuild(
     assert (await index.verify()).is_equal
 
 
-async def test_windows_that_stay_for_ever_do_after_a_rebuild(laurels: Laurels, engine: AsyncEngine):
+async def test_permanent_windows_stay_after_a_rebuild(laurels: Laurels, engine: AsyncEngine):
     model = score_model(keep=None)
     async with opened(laurels, engine, model) as index:
         async with engine.begin() as connection:
@@ -180,7 +178,7 @@ async def test_a_rebuild_under_writes_ends_equal(
 
 
 @pytest.mark.parametrize("where", ["_fill", "_switch"])
-async def test_a_rebuild_that_is_interrupted_is_made_good(
+async def test_an_interrupted_rebuild_is_repaired(
     index: Indexes, model: type[Any], laurels: Laurels, monkeypatch: pytest.MonkeyPatch, where: str
 ):
     original = getattr(Rebuild, where)

@@ -1,4 +1,4 @@
-"""What is captured: in the transaction of the change, by whoever makes it."""
+"""Capturing changes in their own transaction, whichever program makes them."""
 
 # ruff: noqa: S608  # the tables are the tests' own
 
@@ -58,7 +58,7 @@ async def test_every_kind_of_write_is_captured_once(engine: AsyncEngine):
     assert await captured(engine, model) == [(None, "clear", None)]
 
 
-async def test_what_does_not_concern_the_index_is_not_captured(engine: AsyncEngine):
+async def test_changes_of_other_columns_are_not_captured(engine: AsyncEngine):
     model = score_model(group_by=["region"])
     await make(engine, model)
     async with engine.begin() as connection:
@@ -118,7 +118,7 @@ async def test_installing_again_changes_nothing_and_uninstalling_takes_everythin
         await Indexes(laurels, engine, [model]).open()
 
 
-async def test_an_index_that_is_installed_otherwise_than_declared_does_not_open(
+async def test_an_index_whose_triggers_differ_from_its_declaration_does_not_open(
     engine: AsyncEngine, laurels: Laurels
 ):
     model = score_model()
@@ -150,7 +150,7 @@ def test_ddl_is_statements_that_a_migration_can_run():
     assert not any("pg_notify" in each for each in ddl(score_model(), notify=False))
 
 
-async def test_nothing_to_install_is_said(engine: AsyncEngine):
+async def test_installing_no_index_is_an_error(engine: AsyncEngine):
     with pytest.raises(InvalidInput, match="none of them declares a leaderboard"):
         await install(engine, new_base())
 
@@ -180,7 +180,7 @@ async def test_tables_in_another_schema_and_with_odd_names_are_indexed(engine: A
 
 
 class Timed:
-    """A mixin of records that say when they happened."""
+    """A mixin of records with a timestamp."""
 
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     score: Mapped[int]
@@ -258,7 +258,7 @@ async def test_a_key_that_is_longer_than_a_member_is_not_indexed(engine: AsyncEn
         assert (await index.verify()).is_equal
 
 
-async def test_a_role_that_knows_nothing_of_the_index_may_write(engine: AsyncEngine):
+async def test_a_role_without_rights_on_the_index_may_write(engine: AsyncEngine):
     model = score_model()
     await make(engine, model)
     async with engine.begin() as connection:

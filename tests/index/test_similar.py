@@ -1,4 +1,4 @@
-"""Neighbours by pgvector, beside distances that Python computes."""
+"""Neighbours by pgvector, compared with distances computed in Python."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Indexed(Base):
 
 
 class Point(Base):
-    """More than the index looks at by itself."""
+    """More than the index searches by default."""
 
     __tablename__ = "points"
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -72,7 +72,7 @@ class Take(Base):
 
 
 class Odd(Base):
-    """Never made: declared to be refused."""
+    """Declared to be refused; the table is never made."""
 
     __tablename__ = "odd"
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -92,7 +92,7 @@ hnsw_index(Point.place, "l2")
 
 
 def vectors(seed: int = 1, number: int = RECORDS) -> Vectors:
-    """In a few clouds, as vectors of meaning are."""
+    """In a few clusters, as embeddings are."""
     chance = random.Random(seed)  # noqa: S311  # data
     clouds = [[chance.gauss(0, 1) for _ in range(DIMENSIONS)] for _ in range(12)]
     return {
@@ -145,7 +145,7 @@ async def engine(endpoints: Endpoints) -> AsyncGenerator[AsyncEngine]:
 
 @pytest.fixture
 async def bare_engine(endpoints: Endpoints) -> AsyncGenerator[AsyncEngine]:
-    """A database in which nobody has made the extension."""
+    """A database without the extension."""
     async with new_database(endpoints, "laurels_test_bare") as engine:
         yield engine
 
@@ -229,7 +229,7 @@ async def plan(engine: AsyncEngine, question: Select[*tuple[Any, ...]]) -> str:
         return "\n".join((await connection.execute(text(f"EXPLAIN {asked}"))).scalars())
 
 
-async def test_the_index_goes_on_beyond_what_it_looks_at_by_itself(
+async def test_the_index_searches_beyond_its_default(
     engine: AsyncEngine, stored: Vectors, statements: list[str]
 ):
     found = await Similar(Point.place, "l2").nearest([0, 0], k=1_200).among_all(engine)
@@ -238,7 +238,7 @@ async def test_the_index_goes_on_beyond_what_it_looks_at_by_itself(
 
 
 async def test_where_the_index_gives_up_the_rest_is_found_without_it(engine: AsyncEngine, stored: Vectors):
-    """It does where it has no memory left."""
+    """The index gives up when it has no memory left."""
     forgetful = create_async_engine(
         engine.url, connect_args={"options": "-c enable_seqscan=off -c work_mem=64kB"}
     )
@@ -250,13 +250,13 @@ async def test_where_the_index_gives_up_the_rest_is_found_without_it(engine: Asy
     await forgetful.dispose()
 
 
-async def test_records_without_a_vector_are_near_to_nothing(engine: AsyncEngine, stored: Vectors):
+async def test_records_without_a_vector_are_left_out(engine: AsyncEngine, stored: Vectors):
     found = await Similar(Song.sound).nearest(stored[1], k=RECORDS + 10).among_all(engine)
     assert sorted(keys(found)) == sorted(stored)
     assert await Similar(Song.sound).nearest(stored[1]).among(engine, [(RECORDS + 1,)]) == []
 
 
-async def test_of_no_candidates_none_is_near(engine: AsyncEngine, stored: Vectors, statements: list[str]):
+async def test_no_candidates_give_an_empty_list(engine: AsyncEngine, stored: Vectors, statements: list[str]):
     assert await Similar(Song.sound).nearest(stored[1]).among(engine, []) == []
     assert statements == []
 
@@ -322,7 +322,7 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("vector", "message"),
         [
-            ([1.0] * 15, r"^vector: has 15 dimensions, and Song.sound 16"),
+            ([1.0] * 15, r"^vector: has 15 dimensions, but Song.sound has 16"),
             ([], r"^vector: has no dimensions"),
             ([1.0] * 15 + [math.nan], r"^vector\[15\]: must be a finite number, not nan"),
             ([math.inf] * 16, r"^vector\[0\]: must be a finite number, not inf"),
@@ -352,7 +352,7 @@ class TestRefusals:
                 Similar(column)
 
     @pytest.mark.parametrize("other", [Song, Odd.parent, "sound", Song.__table__])
-    def test_what_is_no_column_of_a_model(self, other: InstrumentedAttribute[Any]):
+    def test_anything_but_a_column_of_a_model(self, other: InstrumentedAttribute[Any]):
         with pytest.raises(InvalidInput, match=r"^column: must be a column of a model"):
             Similar(other)
 
@@ -367,7 +367,7 @@ class TestRefusals:
             hnsw_index(Take.sound)
 
 
-def test_zero_is_as_good_as_any_point_to_measure_from():
+def test_distances_from_zero_are_allowed():
     assert Similar(Song.sound, "l2").nearest([0] * 16).vector == (0.0,) * 16
 
 
@@ -375,7 +375,7 @@ def test_arrays_are_vectors_too():
     assert Similar(Song.sound).nearest(array("f", [0.5] * 16)).vector == (0.5,) * 16
 
 
-def test_without_the_extra_laurels_can_be_imported_and_only_vectors_miss_it():
+def test_only_vectors_need_the_extra():
     code = """
 import sys
 sys.modules["pgvector"] = None

@@ -14,19 +14,19 @@
             best = await leaderboard(GameScore).group("asia").top(10)        # [Ranked(item, score, rank), …]
             rank = await leaderboard(GameScore, "score").rank("player123")   # None when it has no entry
 
-`Ranking` (what `leaderboard` gives) also has bottom, dense_rank, percentile, windows, window, count, score,
-standing, around; and `entries(k)`, which tells keys, scores and ranks without loading records. `Indexes` has
-`fetch(model, keys)`, `verify()` and `rebuild()`.
+`leaderboard` returns a `Ranking`, which also has bottom, dense_rank, percentile, windows, window, count,
+score, standing and around; `entries(k)` returns keys, scores and ranks without loading records. `Indexes`
+has `fetch(model, keys)`, `verify()` and `rebuild()`.
 
-- `declare`    what an index is; a wrong one fails where its class is defined
+- `declare`    declarations of indexes; a wrong one fails where its class is defined
 - `members`    a primary key as the member of a board, in the key's own order
-- `positions`  where a record stands in its windows: the fold of its changes                        pure
+- `positions`  the places of a record in its windows: the fold of its changes                         pure
 - `triggers`   the DDL that captures every change of a table in the same transaction
-- `outbox`     what was captured and not yet applied, and where each record stands
-- `apply`      the outbox's rows into Valkey, one round at a time; `rebuild`, `verify`
-- `query`      the questions
+- `outbox`     the changes that are not applied yet, and the position of each record
+- `apply`      applies the outbox to Valkey, one round at a time; `rebuild`, `verify`
+- `query`      reads a leaderboard
 - `fusion`     several ranked lists -> one                                                            pure
-- `fuse`       asks the `sources` (an index, a list of one's own, `similar` vectors) and fuses what they say
+- `fuse`       reads the `sources` (an index, a list of your own, `similar` vectors) and fuses their lists
 """
 
 from laurels.index.declare import LeaderboardIndex

@@ -1,13 +1,13 @@
-"""The outbox into Valkey, a round at a time: what was committed, where it puts its records, a few calls.
+"""Applies the outbox to Valkey, one round at a time.
 
-A round is a transaction of the database that holds the records. It takes the index's turn, reads what is
-visible, calls Valkey, and takes out of the outbox what it applied. Who waits for it goes on as soon as Valkey
-has it all; the outbox is seen to behind its back, before the turn ends.
+A round is a transaction of the database that holds the records. It takes the index's turn, reads the visible
+changes, calls Valkey, and deletes the applied changes from the outbox. Callers continue as soon as Valkey has
+all changes; the outbox is cleaned up in the background, before the turn ends.
 
-The cursor in Valkey counts calls and moves with their effects; the database's own count is written in the
-same transaction as what they consumed. So at any moment the two are equal, or the cursor is ahead and names
-the rows that were applied since: whoever comes next consumes them. Any other difference means that one of the
-stores lost something, and the index is made anew.
+The cursor in Valkey counts calls and moves with their effects. The database has a count of its own, written
+in the transaction that deletes the changes. So either the two are equal, or the cursor is ahead and names the
+rows that were applied since, and the next round deletes them. Any other difference means that one of the
+stores has lost data, and the index is rebuilt.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ if TYPE_CHECKING:
     from laurels.moments import Moment
     from laurels.valkey.client import Valkey
 
-# Changes that a transaction takes: the more, the fewer of those that are done are passed over again.
+# Changes that a round takes. More of them mean fewer scans over rows that are deleted already.
 ROWS_A_ROUND: Final = 2000
 
 log = get_logger("laurels.index")
 
 
 class Applied(msgspec.Struct, array_like=True):
-    """The changes of a round that Valkey has."""
+    """The changes of a round that Valkey has applied."""
 
     since: int
     """The cursor before it."""
@@ -58,7 +58,7 @@ class Applied(msgspec.Struct, array_like=True):
 
 
 class IndexCursor(NamedTuple):
-    """How far the index is, as Valkey knows it."""
+    """How far Valkey has applied the index."""
 
     calls: int
     applied: Applied
@@ -82,7 +82,7 @@ class Applier:
         return Outbox(self.index)
 
     async def catch_up(self) -> int:
-        """Applies everything that was committed before the call; how many changes, later ones too."""
+        """Applies everything that was committed before the call, at least; returns the number of changes."""
         applied = 0
         while rows := await self.apply():
             applied += len(rows)
@@ -91,7 +91,7 @@ class Applier:
         return applied
 
     async def apply(self) -> list[Captured]:
-        """One round: the changes that it applied, oldest first; none when nothing is left."""
+        """Runs one round; returns the changes that it applied, oldest first."""
         while True:
             try:
                 return await self._round()
@@ -99,12 +99,12 @@ class Applier:
                 await self._mend()
 
     async def settled(self) -> None:
-        """Returns when the outbox does not have any more what rounds of this process applied."""
+        """Waits until the outbox no longer has the changes that this process has applied."""
         if self._consuming:
             await asyncio.wait(self._consuming)
 
     async def _round(self) -> list[Captured]:
-        """Raises `CursorMoved` when the index is not where its database says."""
+        """Raises `CursorMoved` when Valkey and the database disagree about how far the index is."""
         await self.settled()
         async with AsyncExitStack() as turn:
             connection = await turn.enter_async_context(self.engine.begin())
@@ -123,28 +123,32 @@ class Applier:
             return rows
 
     async def _leave(self, turn: AsyncExitStack, consume: Callable[[], Awaitable[None]]) -> None:
-        """Ends a round. Should it fail, the next one finds out, and mends it."""
+        """Ends a round. After a failure, the next round consumes its changes."""
         try:
             async with turn:
                 await consume()
-        except Exception as error:  # whatever it is, nobody waits for it
-            log.warning("applied, but not consumed", index=self.index.name, error=str(error), exc_info=error)
+        except Exception as error:  # no caller waits for this task
+            log.warning(
+                "changes applied but still in the outbox; the next round deletes them",
+                index=self.index.name,
+                exc_info=error,
+            )
 
     async def _mend(self) -> None:
-        """Consumes what an interrupted round applied, or else makes the index anew."""
+        """Consumes what an interrupted round applied, or else rebuilds the index."""
         async with self.engine.begin() as connection:
             await self.outbox.take_turn(connection)
             state, rows = await self.outbox.pending(connection, ROWS_A_ROUND)
             cursor = await self._cursor()
             is_cleared = any(row.op == "clear" for row in rows)
             if self._is_in_step(state, cursor) and not is_cleared:
-                return  # by somebody else, meanwhile
+                return  # another process has mended it meanwhile
             if cursor is not None and await self._finish(connection, state, cursor):
                 return
         await self.rebuild()
 
     async def _finish(self, connection: AsyncConnection, state: IndexState, cursor: IndexCursor) -> bool:
-        """Consumes what a round applied before it was interrupted; whether there was such a round."""
+        """Consumes what an interrupted round applied; returns whether there was such a round."""
         since, seqs = cursor.applied.since, cursor.applied.rows
         if not since == state.calls < cursor.calls or state.built_as != self.index.fingerprint:
             return False
@@ -155,12 +159,10 @@ class Applier:
         return True
 
     async def rebuild(self) -> int:
-        """Makes the index anew from the table, while others write; how many entries it has then."""
+        """Rebuilds the index from the table, while records change; returns the number of its entries."""
         while True:
             try:
-                return await Rebuild(
-                    self.index, self.ref, self.engine, self.valkey, self.catalog, self.retention, self.clock
-                ).run()
+                return await Rebuild(self).run()
             except DefinitionChanged as changed:
                 await self.catalog.refresh(self.ref, changed.known)
 
@@ -172,7 +174,7 @@ class Applier:
         return await read_cursor(self.valkey, board)
 
     async def _apply(self, state: IndexState, rows: list[Captured], moved: dict[str, PositionChange]) -> int:
-        """How many calls were applied then, in all."""
+        """Applies changes in as many calls as they need; returns the total number of calls ever."""
         now = self.clock()
         seqs: defaultdict[str, list[int]] = defaultdict(list)
         for row in rows:
@@ -180,10 +182,10 @@ class Applier:
         keys, size = list(moved), records_a_call(self.index)
         calls, applied = state.calls, Applied(state.calls, [])
         for first in range(0, len(keys), size):
-            some = keys[first : first + size]
-            applied.rows += [seq for key in some for seq in seqs[key]]
+            chunk = keys[first : first + size]
+            applied.rows += [seq for key in chunk for seq in seqs[key]]
             step = CursorMove(str(calls), str(calls + 1), msgspec.msgpack.encode(applied))
-            await self._call({key: moved[key] for key in some}, now, step)
+            await self._call({key: moved[key] for key in chunk}, now, step)
             calls += 1
         return calls
 
@@ -210,7 +212,7 @@ _applied = msgspec.msgpack.Decoder(Applied)
 
 
 async def read_cursor(valkey: Valkey, board: Board) -> IndexCursor | None:
-    """None: Valkey knows nothing of the index."""
+    """How far Valkey has applied an index; None when it has no cursor."""
     calls, rows = await valkey.run(hashes.get_many(board.keys.of_board(0, "index"), ("cursor", "rows")))
     if calls is None:
         return None

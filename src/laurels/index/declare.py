@@ -1,7 +1,7 @@
-"""What an index is: declared in a model's `__leaderboards__`, checked where the class is defined.
+"""Declarations of indexes in a model's `__leaderboards__`, checked where the class is defined.
 
-SQLAlchemy tells us of every class that it maps, at the end of its definition; a wrong declaration fails
-there, whatever the base class. A model that is mapped later (one that is reflected) is checked when it is.
+SQLAlchemy calls us at the end of each mapped class, whatever its base, so a wrong declaration fails there. A
+model that is mapped later, such as a reflected one, is checked then.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 Model = TypeVar("Model")
 
-# What PostgreSQL writes in one way, whatever the session's settings.
+# The types that PostgreSQL writes as text in one way, whatever the session's settings.
 GROUP_TYPES: Final = (String, Integer, Boolean, Uuid, Date)
 
 WindowName = Literal["hourly", "daily", "weekly", "monthly"]
@@ -66,25 +66,25 @@ LONGEST_NAME: Final = 64
 
 @dataclass(frozen=True)
 class LeaderboardIndex:
-    """One leaderboard over the records of a model; columns by the names of their attributes, or their own.
+    """One leaderboard over the records of a model. Names columns by their attribute or by their own name.
 
-    Records without a score, or without a value in one of the groups, are not in it.
+    Records without a score, or without a value in one of the groups, are left out.
     """
 
     score: str
     """An integer column, up to the whole range of a bigint."""
     _: KW_ONLY
     group_by: Sequence[str] = ()
-    """Levels of groups, from the coarsest: each is ranked in its groups besides everybody."""
+    """Levels of groups, the coarsest first. Records are ranked overall and in their group at each level."""
     window: WindowName | timedelta = "daily"
     keep: int | None = 7
     """How many windows can be asked for, the current one included; None keeps all."""
     name: str | None = None
-    """By default the score's."""
+    """The name of the index; by default that of the score."""
     at: str | None = None
     """A timestamp column that decides the window; by default the moment of the write does."""
     on_update: OnUpdate = "move"
-    """What an update does to the entry of an earlier window: takes it along, or leaves it as it was."""
+    """What an update does to an entry in an earlier window: `move` moves it, `keep` leaves it there."""
     order: Literal["desc", "asc"] = "desc"
     """`asc`: the smallest score is best."""
 
@@ -95,7 +95,7 @@ class LeaderboardIndex:
 
 @dataclass(frozen=True, eq=False)
 class DeclaredIndex(Generic[Model]):
-    """An index together with the model and the columns that it speaks of."""
+    """An index with its model and its columns."""
 
     model: type[Model]
     index: LeaderboardIndex
@@ -112,7 +112,7 @@ class DeclaredIndex(Generic[Model]):
 
     @cached_property
     def name(self) -> str:
-        """What the database knows it by: `game_scores.score`, or with the table's schema before."""
+        """Its name in the database: `game_scores.score`, after the schema if the table has one."""
         return f"{self.table.fullname}.{self.label}"
 
     @cached_property
@@ -128,7 +128,7 @@ class DeclaredIndex(Generic[Model]):
         return tuple(self.index.group_by)
 
     def ref(self, project: str) -> BoardRef:
-        """The board: the index's name, in letters that boards may have."""
+        """The board of the index: its name, in characters that board ids may have."""
         plain = re.sub(r"[^A-Za-z0-9._-]", "-", self.name)
         if plain != self.name or len(plain) > LONGEST_NAME:
             plain = f"{plain[: LONGEST_NAME - 9]}.{digest(self.name)[:8]}"
@@ -156,7 +156,7 @@ class DeclaredIndex(Generic[Model]):
 
     @cached_property
     def fingerprint(self) -> str:
-        """What its entries depend on: where it differs, they are made anew."""
+        """A digest of everything that its entries depend on. When it changes, the index is rebuilt."""
         columns = (*self.key, self.score, *self.groups, *((self.at,) if self.at is not None else ()))
         parts = (
             *(column.name for column in columns),
@@ -178,7 +178,7 @@ _known: dict[type[Any], tuple[DeclaredIndex[Any], ...]] = {}
 
 
 def declared(model: type[Model]) -> tuple[DeclaredIndex[Model], ...]:
-    """The indexes of a model, in the order of their declaration; raises `InvalidInput` when it has none."""
+    """The indexes of a model, in order of declaration; raises `InvalidInput` when it has none."""
     found = _known.get(model)
     if not found:
         named = getattr(model, "__name__", repr(model))
@@ -189,13 +189,13 @@ def declared(model: type[Model]) -> tuple[DeclaredIndex[Model], ...]:
 
 
 def declared_as(model: type[Model], which: str | InstrumentedAttribute[Any] | None) -> DeclaredIndex[Model]:
-    """One index of a model: by its name or by its score; the only one when none is named."""
+    """The index of a model with this name or score; None for its only one."""
     found = declared(model)
     if which is None:
         if len(found) == 1:
             return found[0]
         names = ", ".join(each.label for each in found)
-        raise InvalidInput.at("index", f"{model.__name__} has several: say which, of {names}")
+        raise InvalidInput.at("index", f"{model.__name__} has several: name one of {names}")
     wanted = which if isinstance(which, str) else which.key
     for each in found:
         if each.label == wanted or (not isinstance(which, str) and each.index.score in {wanted, which.name}):
@@ -205,7 +205,7 @@ def declared_as(model: type[Model], which: str | InstrumentedAttribute[Any] | No
 
 
 def models_of(*sources: object) -> list[type[Any]]:
-    """The models with indexes among these: models, a declarative base or its metadata, and lists of them."""
+    """The models with indexes among models, declarative bases, their metadata, and lists of these."""
     found: dict[type[Any], None] = {}
     for source in sources:
         if isinstance(source, type) and hasattr(source, "__mapper__"):
@@ -243,15 +243,17 @@ class _Checker:
     def check(self, given: object) -> Iterator[DeclaredIndex[Any]]:
         self._where = f"{self._model.__name__}.__leaderboards__"
         if not isinstance(given, list | tuple):
-            raise self._wrong("", "is a list: write `__leaderboards__ = [LeaderboardIndex(…)]`")
+            raise self._wrong("", "must be a list: write `__leaderboards__ = [LeaderboardIndex(…)]`")
         labels: set[str] = set()
         for number, index in enumerate(cast("Iterable[object]", given)):
             self._where = f"{self._model.__name__}.__leaderboards__[{number}]"
             if not isinstance(index, LeaderboardIndex):
-                raise self._wrong("", f"is a LeaderboardIndex(…), not {index!r}")
+                raise self._wrong("", f"must be a LeaderboardIndex(…), not {index!r}")
             self._where += f" ({index.label})"
             if index.label in labels:
-                raise self._wrong("name", f"two indexes are called {index.label!r}; give one a `name`")
+                raise self._wrong(
+                    "name", f"two indexes have the name {index.label!r}; give one another `name`"
+                )
             labels.add(index.label)
             yield self._resolve(index)
 
@@ -294,13 +296,11 @@ class _Checker:
         window: object = index.window
         if isinstance(window, timedelta):
             if window % timedelta(seconds=1) or not 1 <= window.total_seconds() <= LONGEST_SECONDS:
-                raise self._wrong("window", f"is whole seconds, from one to 366 days, not {window}")
+                raise self._wrong("window", f"must be whole seconds, up to 366 days, not {window}")
         elif window not in LENGTHS:
             raise self._wrong("window", one_of([*LENGTHS, "a timedelta"], window))
         if not _is_count(index.keep):
-            raise self._wrong(
-                "keep", f"is how many windows can be asked for, from 1, or None; not {index.keep!r}"
-            )
+            raise self._wrong("keep", f"must be a number of windows from 1 on, or None, not {index.keep!r}")
         for field, choices in (("on_update", ("move", "keep")), ("order", ("desc", "asc"))):
             if (chosen := getattr(index, field)) not in choices:
                 raise self._wrong(field, one_of(choices, chosen))
@@ -308,12 +308,12 @@ class _Checker:
 
     def _check_names(self, index: LeaderboardIndex) -> None:
         if isinstance(index.group_by, str):
-            raise self._wrong("group_by", f"is a list: write [{index.group_by!r}]")
+            raise self._wrong("group_by", f"must be a list: write [{index.group_by!r}]")
         if len(set(index.group_by)) != len(index.group_by) or len(index.group_by) > MOST_LEVELS:
-            raise self._wrong("group_by", f"has up to {MOST_LEVELS} columns, each once")
+            raise self._wrong("group_by", f"must have at most {MOST_LEVELS} columns, each once")
         for field, name in (("name", index.label), *(("group_by", name) for name in index.group_by)):
             if not re.fullmatch(NAME_PATTERN, name):
-                raise self._wrong(field, f"{name!r} is not a name of 1 to 64 of A-Z a-z 0-9 - _ .")
+                raise self._wrong(field, f"{name!r} is not 1 to 64 of A-Z a-z 0-9 - _ .")
 
     def _column(self, table: Table, field: str, name: str) -> Column[Any]:
         named = self._mapper.columns.get(name)
@@ -351,7 +351,7 @@ class _Checker:
 
 
 def plain_type(kind: TypeEngine[Any]) -> TypeEngine[Any]:
-    """The database's own type, under those that only Python knows."""
+    """The database's type, without the decorators of SQLAlchemy around it."""
     while isinstance(kind, TypeDecorator):
         kind = kind.impl_instance
     return kind

@@ -1,4 +1,4 @@
-"""`fuse`: asks several sources, and makes one list of records of what they answer."""
+"""`fuse`: reads several sources and fuses their lists into one list of records."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ class Fused(Generic[Model]):
     item: Model
     score: float
     rank: int
-    """From 1 on; no two share one."""
+    """From 1 on, unique."""
     parts: tuple[Place | None, ...]
-    """Its rank and score in each source, in their order; None in those that do not list it."""
+    """Its rank and score in each source; None for a source that does not list it."""
 
 
 @dataclass(frozen=True)
 class Fusion(Generic[Model]):
-    """What is to be fused, and how; `await` it for the records. Each step gives another."""
+    """What to fuse, and how; `await` it for the records. Each step returns a new fusion."""
 
     sources: tuple[Source, ...]
     mapper: Mapper[Model]
@@ -53,56 +53,56 @@ class Fusion(Generic[Model]):
     session: AsyncSession | None = None
 
     def parallel(self) -> Fusion[Model]:
-        """Every source lists of all records; the result is their union."""
+        """Every source ranks all records; the result is the union of their lists."""
         return replace(self, mode="parallel")
 
     def pipeline(self) -> Fusion[Model]:
-        """Each source lists of the records that the one before it listed; the result has what the last lists.
+        """Each source ranks the records that the previous one listed; the result has those of the last.
 
-        Scores are fused all the same, from a record's place in the list of every stage.
+        Scores are fused from a record's place in every list, as in parallel mode.
         """
         return replace(self, mode="pipeline")
 
     def rrf(self, k: float = RRF_K, weights: Iterable[float] | None = None) -> Fusion[Model]:
-        """By ranks: the sum of weight / (k + rank). Weights are one for each source, in their order."""
+        """Fuses ranks: the sum of weight / (k + rank). Give one weight for each source."""
         return self._by(ReciprocalRank(k, None if weights is None else tuple(weights)))
 
     def sum(self, *, raw: bool = False) -> Fusion[Model]:
-        """By the sum of the scores, of which each source's are brought to 0..1 unless `raw`."""
+        """Fuses scores: their sum. The scores of each source are scaled to 0..1 unless `raw`."""
         return self._by(Sum(raw=raw))
 
     def max(self, *, raw: bool = False) -> Fusion[Model]:
-        """By the greatest of the scores, of which each source's are brought to 0..1 unless `raw`."""
+        """Fuses scores: the greatest. The scores of each source are scaled to 0..1 unless `raw`."""
         return self._by(Greatest(raw=raw))
 
     def weighted(self, weights: Iterable[float], *, raw: bool = False) -> Fusion[Model]:
-        """As `sum`, of scores times the weight of their source."""
+        """Like `sum`, with each score multiplied by the weight of its source."""
         return self._by(Sum(tuple(weights), raw=raw))
 
     def limit(self, n: int) -> Fusion[Model]:
-        """The best n, and no more."""
+        """Only the best n records."""
         if type(n) is not int or n < 1:
             raise InvalidInput.at("limit", f"must be a whole number from 1 on, not {n!r}")
         return replace(self, most=n)
 
     def using(self, session: AsyncSession) -> Fusion[Model]:
-        """Records come from this session, and stay in it; else they are detached."""
+        """Loads the records in this session; without one they are detached."""
         return replace(self, session=session)
 
     def __await__(self) -> Generator[Any, Any, list[Fused[Model]]]:
         return self.execute().__await__()
 
     async def execute(self) -> list[Fused[Model]]:
-        """Best first. A record that is gone meanwhile is left out, and the next takes its rank."""
+        """The records, best first. A record that is gone meanwhile is left out; the next takes its rank."""
         index = bound_to(self.mapper.class_)
         if self.mode == "pipeline":
             return await self._with_records(index, passed(await self._in_turn(index), self.algorithm))
         return await self._with_records(index, fused(await self._at_once(index), self.algorithm))
 
     async def _at_once(self, index: Indexes) -> list[Lineup]:
-        asked = (self._asked(index, number, None) for number in range(len(self.sources)))
+        reads = (self._lineup(index, number, None) for number in range(len(self.sources)))
         lineups: list[Lineup] = []
-        for answer in await asyncio.gather(*asked, return_exceptions=True):
+        for answer in await asyncio.gather(*reads, return_exceptions=True):
             if isinstance(answer, BaseException):
                 raise answer
             lineups.append(answer)
@@ -112,22 +112,22 @@ class Fusion(Generic[Model]):
         lineups: list[Lineup] = []
         for number in range(len(self.sources)):
             among = lineups[-1].places.keys() if lineups else None
-            lineups.append(await self._asked(index, number, among))
+            lineups.append(await self._lineup(index, number, among))
         return lineups
 
-    async def _asked(self, index: Indexes, number: int, among: Collection[Key] | None) -> Lineup:
+    async def _lineup(self, index: Indexes, number: int, among: Collection[Key] | None) -> Lineup:
         return Lineup.of(f"sources[{number}]", await self.sources[number].listed(index, self.mapper, among))
 
     async def _with_records(self, index: Indexes, items: list[Scored]) -> list[Fused[Model]]:
         wanted = len(items) if self.most is None else min(self.most, len(items))
         found: list[Fused[Model]] = []
-        asked = 0
-        while len(found) < wanted and asked < len(items):
-            part = items[asked : asked + min(wanted - len(found), RECORDS_AT_ONCE)]
-            asked += len(part)
-            keys: list[Any] = [item.key[0] if len(item.key) == 1 else item.key for item in part]
+        first = 0
+        while len(found) < wanted and first < len(items):
+            chunk = items[first : first + min(wanted - len(found), RECORDS_AT_ONCE)]
+            first += len(chunk)
+            keys: list[Any] = [item.key[0] if len(item.key) == 1 else item.key for item in chunk]
             records = await index.fetch(self.mapper.class_, keys, self.session)
-            for key, item in zip(keys, part, strict=True):
+            for key, item in zip(keys, chunk, strict=True):
                 if key in records:
                     found.append(Fused(records[key], item.score, len(found) + 1, item.parts))
         return found
@@ -142,12 +142,12 @@ def fuse(*sources: Source, of: type[Model]) -> Fusion[Model]: ...
 @overload
 def fuse(*sources: Source, of: None = None) -> Fusion[Any]: ...
 def fuse(*sources: Source, of: type[Any] | None = None) -> Fusion[Any]:
-    """Several ranked lists of one model's records as one: in parallel, by RRF, unless said.
+    """Fuses ranked lists of one model's records into one; by default in parallel and by RRF.
 
-    `of` names the model: for sources that do not, and for the types of the result.
+    `of` names the model for sources that name none, and types the result.
     """
     if not sources:
-        raise InvalidInput.at("sources", "there are none: give one or more, such as Leaderboard(…).top(100)")
+        raise InvalidInput.at("sources", "are missing: give one or more, such as Leaderboard(…).top(100)")
     for number, source in enumerate(sources):
         given: object = source
         if isinstance(given, Leaderboard | Similar):
@@ -155,12 +155,12 @@ def fuse(*sources: Source, of: type[Any] | None = None) -> Fusion[Any]:
             raise InvalidInput.at(f"sources[{number}]", f"does not say what it lists: add .{more}")
         if not hasattr(given, "listed"):
             raise InvalidInput.at(
-                f"sources[{number}]", f"is none: wrap a list of keys as RankedList(…); not {given!r}"
+                f"sources[{number}]", f"must be a source, not {given!r}: wrap a list of keys in RankedList(…)"
             )
     models = {model for model in (of, *(source.model for source in sources)) if model}
     if not models:
         raise InvalidInput.at("of", "is missing, and no source names a model: write fuse(…, of=Streamer)")
     if len(models) > 1:
         names = " and ".join(sorted(model.__name__ for model in models))
-        raise InvalidInput.at("sources", f"must be of one model, not of {names}: fuse those of each apart")
+        raise InvalidInput.at("sources", f"must be of one model, not of {names}: fuse each model separately")
     return Fusion(sources, mapper_of(models.pop()))

@@ -1,14 +1,14 @@
-"""Several ranked lists -> one. Pure.
+"""Fuses several ranked lists into one. Pure.
 
-A list has its best first, so an item's rank in it is its place, from 1 on. An item's fused score is made of
-what each list says of it; a list that does not have the item says nothing:
+A list has its best item first, so an item's rank is its place in the list, from 1 on. Each list that has an
+item adds to the item's fused score:
 
 - `ReciprocalRank`: the sum of weight / (k + rank). Scores do not count.
-- `Sum`, `Greatest`: of the scores, each list's brought to 0..1: its first is 1, its last 0, and where all are
-  equal each is 1. Or, with `raw`, of the scores as they are.
+- `Sum`, `Greatest`: the sum or the greatest of the scores, scaled in each list to 0..1: the first is 1, the
+  last 0, and each is 1 where all are equal. With `raw`, of the scores as they are.
 
 Items with the same score are ordered by their best rank in any list, and then by primary key. Sums are exact
-before they are rounded once, so the order of the lists makes no difference.
+and rounded once, so the order of the lists makes no difference.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ Key: TypeAlias = tuple[Any, ...]
 Score: TypeAlias = int | float
 
 RRF_K: Final = 60
-"""As in the paper that named it: Cormack, Clarke and Büttcher, 2009."""
+"""The value of the original paper: Cormack, Clarke and Büttcher, 2009."""
 
 
 class SourceItem(NamedTuple):
-    """An item as a source tells of it; a list of the user's own may have no scores."""
+    """An item of a source's list; a list of the user's own may have no scores."""
 
     key: Key
     score: Score | None
 
 
 class Place(NamedTuple):
-    """Where an item stands in one list."""
+    """The place of an item in one list."""
 
     rank: int
     score: Score | None
 
 
 class Scored(NamedTuple):
-    """An item of the fused list; `parts` has its place in each of the lists, None where it has none."""
+    """An item of the fused list; `parts` has its place in each list, or None."""
 
     key: Key
     score: float
@@ -58,12 +58,12 @@ class Lineup:
     """One list, checked: each key once, and scores that follow the order."""
 
     field: str
-    """What errors call it: `sources[0]`."""
+    """Its name in errors: `sources[0]`."""
     places: Mapping[Key, Place]
 
     @classmethod
     def of(cls, field: str, listed: Iterable[SourceItem]) -> Lineup:
-        """Raises `InvalidInput` where these are no lineup."""
+        """Raises `InvalidInput` for duplicate keys and for scores that are not finite or not in order."""
         places: dict[Key, Place] = {}
         for rank, (key, score) in enumerate(listed, start=1):
             if earlier := places.get(key):
@@ -80,7 +80,7 @@ class Lineup:
 
     @property
     def descends(self) -> bool:
-        """Whether a greater score is a better one, as far as the list can tell."""
+        """Whether greater scores are better in this list; True if all are equal."""
         scores = self._scores("scores")
         return not scores or scores[0] >= scores[-1]
 
@@ -88,13 +88,13 @@ class Lineup:
         if not self.descends:
             raise InvalidInput.at(
                 "raw",
-                f"{self.field} has its lowest score first, which as it stands would count least: "
-                f"leave raw out, or turn its scores around",
+                f"{self.field} has its lowest score first, which would count least: "
+                f"leave raw out, or negate its scores",
             )
         return dict(zip(self.places, self._scores("raw"), strict=True))
 
     def even(self) -> dict[Key, Score]:
-        """Each score as a share of the way from the last to the first."""
+        """The scores scaled to 0..1: the last is 0, the first is 1."""
         scores = self._scores("scores")
         if not scores:
             return {}
@@ -118,11 +118,11 @@ class Lineup:
 
 class Algorithm(Protocol):
     def check(self, sources: int) -> None:
-        """Raises `InvalidInput` where it cannot fuse so many lists."""
+        """Raises `InvalidInput` when the parameters do not fit this number of sources."""
         ...
 
     def scores(self, lineups: Sequence[Lineup]) -> Mapping[Key, float]:
-        """The fused score of each item that any of the lists has."""
+        """The fused score of each item in any of the lists."""
         ...
 
 
@@ -165,7 +165,7 @@ class Greatest:
     raw: bool = False
 
     def check(self, sources: int) -> None:
-        """It fuses any number."""
+        """Fits any number of sources."""
 
     def scores(self, lineups: Sequence[Lineup]) -> Mapping[Key, float]:
         found: dict[Key, float] = {}
@@ -184,17 +184,17 @@ def fused(lineups: Sequence[Lineup], algorithm: Algorithm) -> list[Scored]:
     ]
     try:
         return sorted(items, key=lambda item: (*_before_key(item), item.key))
-    except TypeError:  # keys without an order of their own
+    except TypeError:  # the type of the keys has no order
         return sorted(items, key=lambda item: (*_before_key(item), repr(item.key)))
 
 
 def passed(lineups: Sequence[Lineup], algorithm: Algorithm) -> list[Scored]:
-    """As `fused`, of the items that passed every stage: each list is made of the one before it."""
+    """The fused items that are in every list: those that passed every stage of a pipeline."""
     return [item for item in fused(lineups, algorithm) if None not in item.parts]
 
 
 def shown(key: Key) -> str:
-    """A key as the user knows it."""
+    """A key as users write it: a value, or a tuple for several columns."""
     return repr(key[0] if len(key) == 1 else key)
 
 
@@ -217,7 +217,7 @@ def _summed(contributions: Iterable[Mapping[Key, float]]) -> dict[Key, float]:
 def _sum(key: Key, shares: list[float]) -> float:
     try:
         total = math.fsum(shares)
-    except (OverflowError, ValueError):  # ValueError: one share is too great, another too small
+    except (OverflowError, ValueError):  # ValueError: inf and -inf among the shares
         total = math.nan
     if not math.isfinite(total):
         raise InvalidInput.at(
@@ -231,7 +231,7 @@ def _check_order(field: str, scores: list[Score | None]) -> None:
     there = [score for score in scores if score is not None]
     if there and len(there) < len(scores):
         raise InvalidInput.at(
-            f"{field}.score", "is given for some and not for others: give all of them, or none"
+            f"{field}.score", "is missing for some keys: give a score for each, or for none"
         )
     steps = list(pairwise(there))
     if any(one < next_ for one, next_ in steps) and any(one > next_ for one, next_ in steps):
@@ -245,7 +245,7 @@ def _check_weights(weights: tuple[float, ...] | None, sources: int) -> None:
         return
     if len(weights) != sources:
         raise InvalidInput.at(
-            "weights", f"has {len(weights)} for {sources} sources: give one for each, in their order"
+            "weights", f"has {len(weights)} for {sources} sources: give one for each source, in order"
         )
     for number, weight in enumerate(weights):
         if not _is_number(weight) or weight < 0:

@@ -1,4 +1,4 @@
-"""The indexes of some models, open: kept in step with their tables, asked, compared and made anew."""
+"""Opens the indexes of models: keeps them in step with their tables, reads, verifies and rebuilds them."""
 
 from __future__ import annotations
 
@@ -31,23 +31,20 @@ if TYPE_CHECKING:
 Model = TypeVar("Model")
 
 PROJECT: Final = "index"
-# How long a change waits at most where no notification comes; also how soon a lost Valkey is noticed.
+# The longest that a change waits without a notification; a lost Valkey is noticed as soon.
 LOOK_SECONDS: Final = 1.0
 
 log = get_logger("laurels.index")
 
 
 class Indexes:
-    """While it is open, `leaderboard(Model)` asks here.
-
-    `engine` is that of the records, by psycopg.
-    """
+    """While it is open, `leaderboard(Model)` reads from here."""
 
     def __init__(
         self, laurels: Laurels, engine: AsyncEngine, models: object, *, project: str = PROJECT
     ) -> None:
-        """`models`: a list of them, or a declarative base for all of its own. `project`: of the boards; two
-        databases with the same table names take two.
+        """`engine`: that of the records, with psycopg. `models`: a list of models, or a declarative base for
+        all of its models. `project`: that of the boards; databases with the same table names need several.
         """
         self.laurels = laurels
         self.engine = engine
@@ -91,45 +88,41 @@ class Indexes:
             await applier.settled()
 
     async def _define(self, index: DeclaredIndex[Any]) -> None:
-        """The board holds nothing that the table does not tell, so what cannot change is made anew."""
+        """A board that cannot take the definition is dropped: the table has everything to rebuild it from."""
         board, definer = index.ref(self._project), self.laurels.index_definer
         for _ in range(2):  # another process may define it at the same moment
             with suppress(Conflict):
                 await definer.define(board, index.definition)
                 return
-        log.info("the index is declared otherwise than its board, and is made anew", index=index.name)
+        log.info("declaration of an index changed; dropping its board and rebuilding it", index=index.name)
         await definer.drop(board)
         await definer.define(board, index.definition)
 
     def leaderboard(
         self, model: type[Model], index: str | InstrumentedAttribute[Any] | None = None
     ) -> Ranking[Model]:
-        """The ranking of a model: its only index, or the one of this name or score."""
+        """The ranking of a model by its only index, or by the one with this name or score."""
         declared_as(model, index)
         return Ranking(model, index, opened=self)
 
     def board(self, index: DeclaredIndex[Any]) -> str:
-        """The board that holds an index: for the engine's own questions, HTTP and the command line."""
+        """The board that holds an index, to be read by the engine, HTTP or the command line."""
         return str(index.ref(self._project))
 
     async def caught_up(self, model: type[Any] | None = None) -> None:
-        """Returns when everything committed before the call is applied, of all models or of one; applies it
-        if nobody else does.
-        """
+        """Returns when everything committed before the call is applied, for one model or all."""
         for applier in self._of(model):
             await applier.catch_up()
 
     async def waiting(self) -> int:
-        """How many changes are committed and not applied yet."""
+        """How many committed changes are not applied yet."""
         for applier in self._appliers.values():
             await applier.settled()
         async with self.engine.begin() as connection:
             return sum([await applier.outbox.count(connection) for applier in self._appliers.values()])
 
     async def run(self) -> None:
-        """Applies what is committed, as it is, until it is cancelled. Any number of processes may: they take
-        turns.
-        """
+        """Applies commits as they happen, until it is cancelled. Processes that run this take turns."""
         woken = asyncio.Event()
         listening = asyncio.create_task(self._listen(woken))
         try:
@@ -138,8 +131,8 @@ class Indexes:
                 for index, applier in self._appliers.items():
                     try:
                         await applier.catch_up()
-                    except Exception as error:  # it harms no other index, and is tried again
-                        log.warning("index not in step", index=index.name, error=str(error), exc_info=error)
+                    except Exception as error:  # a failure in one index must not stop the others
+                        log.warning("index not updated; retrying", index=index.name, exc_info=error)
                 with suppress(TimeoutError):
                     async with asyncio.timeout(LOOK_SECONDS):
                         await woken.wait()
@@ -149,7 +142,7 @@ class Indexes:
 
     @asynccontextmanager
     async def maintaining(self) -> AsyncGenerator[None]:
-        """The same in the background, for as long as the block lasts."""
+        """Runs `run` in the background while the block lasts."""
         running = asyncio.create_task(self.run())
         try:
             yield
@@ -169,17 +162,17 @@ class Indexes:
                         async for _ in driver.notifies():
                             woken.set()
                     finally:
-                        await own.invalidate()  # it listens, so it is of no use to others
-            except Exception as error:  # of the driver, too; meanwhile who waits looks
-                log.warning("nobody tells of changes", error=str(error), exc_info=error)
+                        await own.invalidate()  # a listening connection must not return to the pool
+            except Exception as error:  # `run` polls meanwhile
+                log.warning("LISTEN connection failed; polling", channel=CHANNEL, exc_info=error)
             await asyncio.sleep(LOOK_SECONDS)
 
     async def rebuild(self, model: type[Any] | None = None) -> int:
-        """Makes the indexes anew from their tables, all or one model's; how many records have an entry."""
+        """Rebuilds the indexes of one model or all; returns how many records have an entry."""
         return sum([await applier.rebuild() for applier in self._of(model)])
 
     async def verify(self, model: type[Any] | None = None) -> Verification:
-        """Compares PostgreSQL with Valkey: every record, every window."""
+        """Compares every record in PostgreSQL with every window in Valkey."""
         found = Verification()
         for applier in self._of(model):
             await verify(applier, found)
@@ -192,5 +185,5 @@ class Indexes:
     async def fetch(
         self, model: type[Model], keys: Sequence[Any], session: AsyncSession | None = None
     ) -> dict[Any, Model]:
-        """The records of these keys that there are, in one query; in the caller's session, or detached."""
+        """The existing records with these keys, in one query; in the given session, or detached."""
         return await fetch(self.engine, model, keys, session)

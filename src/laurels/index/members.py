@@ -1,11 +1,10 @@
 """A primary key as the member of a board: text whose bytes sort as the keys do.
 
-- integers: 19 digits, `0000000000000000042`; below zero a minus and what is missing to 10^19, so that -2
-  comes before -1
-- text: as it is, by its UTF-8 bytes (PostgreSQL's `COLLATE "C"`); the empty one is a NUL, which PostgreSQL
-  has in no text
+- integers: 19 digits, `0000000000000000042`; a negative n is a minus and 10^19 + n, so that -2 is before -1
+- text: as it is, by its UTF-8 bytes (PostgreSQL's `COLLATE "C"`); an empty text is a NUL, which no text in
+  PostgreSQL can contain
 - UUIDs and dates: as PostgreSQL writes them
-- several columns: theirs, joined by NUL
+- several columns: their texts, joined by NUL
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["integer", "text", "uuid", "date"]
 Key = Any
-"""A primary key as callers give it: a value, or a tuple of them for several columns."""
+"""A primary key as users write it: a value, or a tuple for several columns."""
 
 WIDTH: Final = 19
 LEAST: Final = -(2**63)
@@ -42,12 +41,12 @@ class MemberCodec:
 
     kinds: tuple[Kind, ...]
     names: tuple[str, ...]
-    """Of the key's columns."""
+    """The key's columns."""
     text_uuids: tuple[bool, ...]
-    """Which of them are UUIDs that the model has as text."""
+    """Which columns are UUIDs that the model has as text."""
 
     def of_key(self, key: Key) -> str:
-        """The member of a record; raises `InvalidInput` for a key that none can have."""
+        """The member of a record; raises `InvalidInput` for an impossible key."""
         values = self._values(key)
         parts = [
             self._part(kind, name, value)
@@ -56,7 +55,7 @@ class MemberCodec:
         return _joined(parts)
 
     def of_text(self, stored: str) -> str:
-        """The member of a key as the outbox has it: one column's text, or a JSON list of several."""
+        """The member of a key in the outbox: the text of one column, or a JSON list of several."""
         texts = [stored] if len(self.kinds) == 1 else _columns.decode(stored)
         return _joined(
             [
@@ -66,7 +65,7 @@ class MemberCodec:
         )
 
     def key(self, member: str) -> Key:
-        """The key of a member: a value, or a tuple of them."""
+        """The key of a member."""
         if self.kinds == _ONE_INTEGER:
             return _read(member)
         values = tuple(self._texts(member))
@@ -113,7 +112,7 @@ class MemberCodec:
             case "text":
                 if isinstance(value, str) and SEPARATOR not in value:
                     return value
-        raise InvalidInput.at("key", f"{name} is a column of {kind}s, so {value!r} cannot be in it")
+        raise InvalidInput.at("key", f"{name} is a column of {kind}s, which cannot hold {value!r}")
 
 
 def _joined(parts: list[str]) -> str:

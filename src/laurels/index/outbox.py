@@ -1,8 +1,8 @@
-"""What an index has in its records' own database: changes that are not applied yet, and where records stand.
+"""The tables of an index in its records' database: changes that are not applied yet, and records' positions.
 
-Changes of one record are captured in the order in which they happened: whoever changes it next waits until
-the one before has committed, and takes its number after that. Between records the order means nothing. So
-what is visible is applied in the order of its numbers, and nobody waits for the transactions of others.
+Changes of one record are numbered in the order in which they happened, because a transaction that changes the
+record waits for the one before it to commit, and takes its number after that. The order between records does
+not matter. So visible changes are applied in the order of their numbers, and open transactions delay none.
 """
 
 # ruff: noqa: S608  # names come from declarations, quoted; values are parameters
@@ -37,15 +37,15 @@ if TYPE_CHECKING:
     from laurels.moments import Moment
 
 RECORDS_AT_ONCE: Final = 1000
-# How long whoever has the turn may be silent: in a round it waits for one call of Valkey, which takes 30
-# seconds at most; in a rebuild or a comparison, for many.
+# How long a connection with the turn may be idle. A round waits for one call of Valkey, 30 seconds at most; a
+# rebuild or a comparison waits for many.
 ROUND_SECONDS: Final = 60
 LONG_SECONDS: Final = 600
 
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """One row of the outbox, and where its record stood when it was read."""
+    """One row of the outbox, and the position of its record when it was read."""
 
     seq: int
     key: str
@@ -57,7 +57,7 @@ class Captured:
 
     def change(self) -> RecordChange:
         if self.op == "clear":
-            raise AssertionError("a table that was emptied is no change of one record")
+            raise AssertionError("TRUNCATE is not a change of one record")
         return RecordChange(self.op, self.moment, self.score, self.groups)
 
 
@@ -65,36 +65,36 @@ class IndexState(NamedTuple):
     """How far the index is, as its database knows it."""
 
     calls: int
-    """As many as Valkey's cursor says, unless somebody was interrupted."""
+    """Equal to the cursor in Valkey, unless a round was interrupted."""
     built_as: str
 
 
 class PositionChange(NamedTuple):
-    """Where a record stood, and where it stands after a round."""
+    """The positions of a record before and after a round."""
 
     before: Position
     after: Position
 
 
 class Record(NamedTuple):
-    """A row of the table as the index sees it."""
+    """A row of the table."""
 
     key: str
     row: Placement | None
-    """None: it is not indexed."""
+    """None for a row that is not indexed."""
     position: Position
 
 
 class Outbox:
-    """The rows of one index; each method works on the caller's transaction."""
+    """The tables' rows of one index; each method runs in the caller's transaction."""
 
     def __init__(self, index: DeclaredIndex[Any]) -> None:
         self._index = index
         self._name = {"index": index.name}
 
     async def take_turn(self, connection: AsyncConnection, *, idle: int = ROUND_SECONDS) -> None:
-        """Waits until nobody else applies this index; until the end of the transaction. PostgreSQL ends it,
-        and gives the turn to others, when nothing is heard for `idle` seconds.
+        """Takes the lock on applying this index, until the end of the transaction. PostgreSQL ends a
+        transaction that is idle for `idle` seconds, which frees the lock.
         """
         await (await _driver(connection)).execute(_TURN, {**self._name, "idle": f"{idle}s"})
 
@@ -108,9 +108,10 @@ class Outbox:
         return (await connection.execute(asked, self._name)).scalar_one()
 
     async def begin_round(self, connection: AsyncConnection, limit: int) -> tuple[IndexState, list[Captured]]:
-        """The turn and what is pending, in one statement unless it has to wait for the turn.
+        """Takes the turn and reads the pending changes; one statement, unless it has to wait for the turn.
 
-        What it sees may be from just before the turn: then Valkey's cursor has moved, and refuses it.
+        It may see changes that were applied just before the turn. Valkey then refuses the call, because the
+        cursor has moved.
         """
         driver = await _driver(connection)
         given = {**self._name, "limit": limit, "idle": f"{ROUND_SECONDS}s"}
@@ -121,24 +122,24 @@ class Outbox:
         return await self.pending(connection, limit)
 
     async def pending(self, connection: AsyncConnection, limit: int) -> tuple[IndexState, list[Captured]]:
-        """How far the index is, and the next changes, oldest first, each with its record's position."""
+        """How far the index is, and the next changes, oldest first."""
         driver = await _driver(connection)
         return _pending(await (await driver.execute(_PENDING, {**self._name, "limit": limit})).fetchall())
 
     async def numbered(self, connection: AsyncConnection, seqs: Sequence[int]) -> list[Captured]:
-        """These changes, those of them that are still there."""
+        """The changes with these numbers, if they are still there."""
         asked = f"{_CAPTURED} WHERE o.index = %(index)s AND o.seq = ANY(%(seqs)s::bigint[]) ORDER BY o.seq"
         driver = await _driver(connection)
         found = await driver.execute(asked, {**self._name, "seqs": list(seqs)})
         return [_captured(row) for row in await found.fetchall()]
 
     async def pending_keys(self, connection: AsyncConnection) -> list[str]:
-        """Of the records that have a change which is not applied yet."""
+        """The keys of records with changes that are not applied yet."""
         asked = text("SELECT DISTINCT key FROM laurels_index.outbox WHERE index = :index AND key IS NOT NULL")
         return list((await connection.execute(asked, self._name)).scalars())
 
     def moved(self, rows: Iterable[Captured], now: Moment) -> dict[str, PositionChange]:
-        """What these changes make of their records, by key."""
+        """The positions that these changes give their records, by key."""
         of_key: defaultdict[str, list[Captured]] = defaultdict(list)
         for row in rows:
             of_key[row.key].append(row)
@@ -157,7 +158,7 @@ class Outbox:
         moved: dict[str, PositionChange],
         reached: IndexState | None = None,
     ) -> None:
-        """Takes changes out, and writes down where they left their records, and the index."""
+        """Deletes changes, and stores the positions of their records and how far the index is."""
         positions = {key: each.after for key, each in moved.items()}
         given = {**self._name, **_places(positions), "seqs": [row.seq for row in rows]}
         if reached:
@@ -165,17 +166,17 @@ class Outbox:
         await (await _driver(connection)).execute(_APPLIED if reached else _CONSUMED, given)
 
     async def place(self, connection: AsyncConnection, positions: dict[str, Position]) -> None:
-        """Writes down where these records stand."""
+        """Stores the positions of these records."""
         await (await _driver(connection)).execute(_CONSUMED, {**self._name, **_places(positions), "seqs": []})
 
     async def reached(self, connection: AsyncConnection, calls: int, built_as: str) -> None:
-        """Writes down how far the index is."""
+        """Stores how far the index is."""
         await (await _driver(connection)).execute(
             _REACH, {**self._name, "calls": calls, "built_as": built_as}
         )
 
     async def fold_all(self, connection: AsyncConnection, now: Moment) -> None:
-        """Consumes everything that is visible, without applying it: for who makes the index anew."""
+        """Consumes all visible changes without applying them, for a rebuild."""
         while rows := (await self.pending(connection, RECORDS_AT_ONCE))[1]:
             cleared = next((number for number, row in enumerate(rows) if row.op == "clear"), None)
             if cleared is not None:
@@ -186,13 +187,13 @@ class Outbox:
             await self.consume(connection, rows, self.moved(rows, now))
 
     async def records(self, connection: AsyncConnection, now: Moment) -> AsyncIterator[list[Record]]:
-        """Every row of the table, some at a time; one that nobody has seen yet is of this moment."""
+        """Every row of the table, in chunks. A row without a captured moment gets `now`."""
         result = await connection.stream(text(self._selected()), {**self._name, "now": now})
         async for rows in result.partitions(RECORDS_AT_ONCE):
             yield [_record(row) for row in rows]
 
     async def of_keys(self, connection: AsyncConnection, keys: Sequence[Any], now: Moment) -> list[Record]:
-        """The rows of these keys; a key is a value, or a tuple of them."""
+        """The rows with these keys."""
         columns = self._index.key
         values = [key if len(columns) > 1 else (key,) for key in keys]
         listed = ", ".join(
@@ -206,7 +207,7 @@ class Outbox:
         return [_record(row) for row in found]
 
     async def forget_absent(self, connection: AsyncConnection) -> None:
-        """Drops the positions of records that the table does not have."""
+        """Deletes the positions of records that are not in the table."""
         absent = text(
             "DELETE FROM laurels_index.positions p WHERE p.index = :index AND NOT EXISTS "
             f"(SELECT FROM {table_name(self._index)} t WHERE {key_text(self._index, 't')} = p.key)"
@@ -219,7 +220,7 @@ class Outbox:
     def _selected(self) -> str:
         index = self._index
         key = key_text(index, "t")
-        # Without a column for it, the moment is the one that the last change was captured with.
+        # Without a timestamp column, the moment is that of the last captured change.
         moment = row_moment(index, "t") or "NULL::bigint"
         return (
             f"SELECT {key} AS key, coalesce({is_indexed(index, 't')}, false) AS is_indexed, "
@@ -231,7 +232,7 @@ class Outbox:
 
 
 async def _driver(connection: AsyncConnection) -> psycopg.AsyncConnection[tuple[Any, ...]]:
-    """In a round of one change, SQLAlchemy's part of a statement would be the larger."""
+    """The connection of psycopg: for one change, SQLAlchemy would take longer than PostgreSQL."""
     return cast("Any", (await connection.get_raw_connection()).driver_connection)
 
 
@@ -239,7 +240,7 @@ _LOCK: Final = "hashtextextended('laurels_index:' || %(index)s, 0)"
 _IDLE: Final = "set_config('idle_in_transaction_session_timeout', %(idle)s, true)"
 _TURN: Final = f"SELECT {_IDLE}, pg_advisory_xact_lock({_LOCK})"
 
-# A position by its key each: what is planned while the tables are small holds when they are large.
+# A subquery for each position, because a plan made while the tables are small must suit large ones.
 _CAPTURED: Final = (
     "SELECT o.seq, o.key, o.op, o.moment, o.score, o.groups, "
     "(SELECT position FROM laurels_index.positions p WHERE p.index = o.index AND p.key = o.key) AS position "
@@ -247,7 +248,7 @@ _CAPTURED: Final = (
 )
 
 
-# One row at least, for the state.
+# Returns at least one row, for the state.
 _STATE_AND_CHANGES: Final = (
     "LEFT JOIN laurels_index.indexes i ON i.index = %(index)s "
     f"LEFT JOIN LATERAL ({_CAPTURED} WHERE o.index = %(index)s ORDER BY o.seq LIMIT %(limit)s) c ON true "

@@ -1,7 +1,7 @@
-"""Where a record stands in its index: the fold of its changes, whoever applies or rebuilds. Pure.
+"""The position of a record in its index: the fold of its changes, the same for updates and rebuilds. Pure.
 
-A position is the places that a record has, one a window, the one that was written last at the end. With
-`on_update="move"` there is at most one. Windows are numbered by floor(moment / length).
+A position is the record's places, at most one in each window, the one written last at the end. With
+`on_update="move"` there is at most one in all. A window's number is floor(moment / length).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ OnUpdate = Literal["move", "keep"]
 
 
 class Placement(NamedTuple):
-    """One place: when it was written, and what decides it."""
+    """One place of a record."""
 
     moment: Moment
     score: int
@@ -31,14 +31,14 @@ Position = tuple[Placement, ...]
 NOWHERE: Position = ()
 
 Window = tuple[int, tuple[str, ...]]
-"""Its number, and the group: (), ("asia",) or ("asia", "tokyo")."""
+"""Its number and group: (), ("asia",) or ("asia", "tokyo")."""
 
 
 class RecordChange(NamedTuple):
     """What a commit did to one record."""
 
     op: Literal["put", "nil", "gone"]
-    """It has this score now; it has none, or is in no group; it is not there any more."""
+    """`put`: the record has this score. `nil`: it has no score or group. `gone`: it was deleted."""
     moment: Moment
     score: int | None = None
     groups: tuple[str, ...] = ()
@@ -46,10 +46,10 @@ class RecordChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """How one index makes positions of changes."""
+    """How an index turns changes into positions."""
 
     length: int
-    """Of a window, in microseconds."""
+    """The length of a window, in microseconds."""
     keep: int | None
     """How many windows can be asked for, the current one included."""
     on_update: OnUpdate
@@ -62,7 +62,7 @@ class Rule:
         return None if self.keep is None else self.number(now) - self.keep + 1
 
     def after(self, position: Position, change: RecordChange, now: Moment) -> Position:
-        """The position that a change leaves. A moment that no window can hold is as no score."""
+        """The position after a change. A moment outside of all windows counts as no score."""
         if change.op == "gone":
             return NOWHERE
         placed = None
@@ -75,7 +75,7 @@ class Rule:
         return self._pruned((*others, placed) if placed else others, now)
 
     def settled(self, position: Position, row: Placement | None, now: Moment) -> Position:
-        """The position of a record as its table has it, where what was captured of it may lack something."""
+        """The position of a record by its row, because captured changes may be incomplete."""
         if row is None:
             return NOWHERE if self.on_update == "move" else self._pruned(position, now)
         if position and position[-1] == row:
@@ -84,7 +84,7 @@ class Rule:
         return self.after(position, change, now)
 
     def windows(self, position: Position, now: Moment) -> dict[Window, int]:
-        """The windows that can be asked for now or later, and the record's score in each."""
+        """The record's score in each of its windows that can be asked for now or later."""
         oldest = self.oldest(now)
         return {
             (number, placed.groups[:depth]): placed.score
@@ -94,7 +94,7 @@ class Rule:
         }
 
     def _pruned(self, position: Position, now: Moment) -> Position:
-        """Without what is over, but for the last: from it, a rebuild knows that the record had its time."""
+        """Without past windows. The last place stays: it tells a rebuild that the record had its window."""
         oldest = self.oldest(now)
         if oldest is None or len(position) < 2:
             return position

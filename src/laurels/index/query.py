@@ -1,8 +1,8 @@
-"""The questions: `await leaderboard(GameScore).group("asia").window(w).top(10)`.
+"""Reads a leaderboard: `await leaderboard(GameScore).group("asia").window(w).top(10)`.
 
-A ranking is a value: each step gives another one, and what is asked of it is awaited. Ranks count from 1 and
-are unique, ties going to the lower key; dense ranks are shared (1-2-2-3). What was committed a moment ago may
-not be in it yet: `await index.caught_up()` first, to read your own writes.
+A ranking is a value: each step returns a new one, and the last call is awaited. Ranks count from 1 and are
+unique: of equal scores the lower key ranks higher. Dense ranks are shared (1-2-2-3). A recent commit may be
+missing; call `await index.caught_up()` to read your own writes.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypedDict, TypeVar
 
 import msgspec
 
@@ -19,11 +19,12 @@ from laurels.index.declare import declared, declared_as
 from laurels.scores.queries import AMONG_LIMIT
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
 
     from sqlalchemy.ext.asyncio import AsyncSession
     from sqlalchemy.orm import InstrumentedAttribute
 
+    from laurels.engine import Laurels
     from laurels.index.declare import DeclaredIndex
     from laurels.index.indexes import Indexes
     from laurels.scores.results import Entry, Page, Standing
@@ -43,7 +44,7 @@ class Ranked(msgspec.Struct, Generic[Model], frozen=True):
 
 
 class Placing(msgspec.Struct, frozen=True, gc=False):
-    """An entry as the index has it, without its record. `key` is a value, or a tuple for several columns."""
+    """An entry without its record. `key` is a value, or a tuple for several columns."""
 
     key: Any
     score: int
@@ -61,9 +62,14 @@ class Window:
     entries: int
 
 
+class _WindowAndGroup(TypedDict):
+    slot: str | None
+    group: str | None
+
+
 @dataclass(frozen=True)
 class Ranking(Generic[Model]):
-    """One leaderboard of a model: everybody's in the current window, unless said."""
+    """One leaderboard of a model; by default of all records in the current window."""
 
     model: type[Model]
     which: str | InstrumentedAttribute[Any] | None = None
@@ -73,7 +79,7 @@ class Ranking(Generic[Model]):
     opened: Indexes | None = None
 
     def index(self, which: str | InstrumentedAttribute[Any]) -> Ranking[Model]:
-        """By its name, or by the attribute that it ranks."""
+        """Another index of the model, by its name or by the attribute that it ranks."""
         return replace(self, which=which)
 
     def group(self, *values: object) -> Ranking[Model]:
@@ -81,11 +87,11 @@ class Ranking(Generic[Model]):
         return replace(self, groups=tuple(_group_text(value) for value in values))
 
     def window(self, window: Window | int) -> Ranking[Model]:
-        """Another window than the current one: of `windows()`, or by its number."""
+        """Another window than the current one: an item of `windows()`, or its number."""
         return replace(self, slot=str(window.id if isinstance(window, Window) else window))
 
     def using(self, session: AsyncSession) -> Ranking[Model]:
-        """Records come from this session, and stay in it; else they are detached."""
+        """Loads the records in this session; without one they are detached."""
         return replace(self, session=session)
 
     @property
@@ -93,8 +99,8 @@ class Ranking(Generic[Model]):
         return declared_as(self.model, self.which)
 
     async def top(self, k: int) -> list[Ranked[Model]]:
-        """The best k records, best first. One that is gone, though still ranked, is left out, and the next
-        takes its place.
+        """The best k records, best first. Deleted records that are still ranked are left out, and the next
+        take their ranks.
         """
         return await self._listed(k, "top")
 
@@ -105,18 +111,17 @@ class Ranking(Generic[Model]):
     async def entries(
         self, k: int, start: Literal["top", "bottom"] = "top", *, skip: int = 0
     ) -> list[Placing]:
-        """The same as the index has it, without asking PostgreSQL. `skip`: so many first."""
+        """The entries without their records: k of them after skipping `skip`. Does not query PostgreSQL."""
         _check_count(k)
         found: list[Placing] = []
         if k == 0:
             return found
-        key = self.declared.members.key
         cursor: str | None = None
         left = skip
         while len(found) < k:
             limit = min(PAGE, left + k - len(found))
             page = await self._page(limit, start, cursor)
-            found += [Placing(key(each.member), int(each.score), each.rank) for each in page.entries[left:]]
+            found += self._placings(page.entries[left:])
             left = max(0, left - len(page.entries))
             cursor = page.next
             if cursor is None:
@@ -124,30 +129,26 @@ class Ranking(Generic[Model]):
         return found
 
     async def among(self, keys: Collection[Any]) -> list[Placing]:
-        """Those of these keys that have an entry, best first, each with its rank among all."""
-        index, opened = self.declared, self._open()
-        members = [index.members.of_key(key) for key in keys]
+        """The entries of these keys, best first, each with its rank in the whole ranking."""
+        laurels, board = self._open()
+        codec = self.declared.members
+        members = [codec.of_key(key) for key in keys]
         found: list[Placing] = []
         for first in range(0, len(members), AMONG_LIMIT):
-            answer = await opened.laurels.among(
-                opened.board(index),
-                members[first : first + AMONG_LIMIT],
-                slot=self.slot,
-                group=self._group(),
-            )
+            chunk = members[first : first + AMONG_LIMIT]
+            answer = await laurels.among(board, chunk, **self._window())
             found += [
-                Placing(index.members.key(each.member), int(each.score), each.board_rank)
-                for each in answer.entries
+                Placing(codec.key(each.member), int(each.score), each.board_rank) for each in answer.entries
             ]
         return sorted(found, key=lambda each: each.rank)
 
     async def rank(self, key: Any) -> int | None:  # noqa: ANN401  # a primary key of any type
-        """A record's rank; None when it has no entry."""
+        """The rank of a record; None when it has no entry."""
         found = await self.standing(key)
         return None if found is None else found.rank
 
     async def dense_rank(self, key: Any) -> int | None:  # noqa: ANN401  # as `rank`
-        """One more than how many distinct scores are better."""
+        """1 + the number of distinct better scores; None when the record has no entry."""
         found = await self.standing(key)
         return None if found is None or not isinstance(found.dense_rank, int) else found.dense_rank
 
@@ -156,107 +157,94 @@ class Ranking(Generic[Model]):
         return None if found is None else int(found.score)
 
     async def standing(self, key: Any) -> Standing | None:  # noqa: ANN401  # as `rank`
-        """Score, rank, dense rank, percentile and how many there are; None when it has no entry."""
-        index, opened = self.declared, self._open()
-        member = index.members.of_key(key)
+        """Score, rank, dense rank, percentile and total of a record; None when it has no entry."""
+        laurels, board = self._open()
+        member = self.declared.members.of_key(key)
         try:
-            return await opened.laurels.standing(
-                opened.board(index), member, slot=self.slot, group=self._group()
-            )
+            return await laurels.standing(board, member, **self._window())
         except NotFound:
             await self._check_window()
             return None
 
     async def percentile(self, p: float) -> int | None:
-        """The score that a share p of the entries are no better than, at 1 the best; None without entries."""
-        opened = self._open()
+        """The score that a share `p` of the entries do not exceed: at 1 the best. None without entries."""
+        laurels, board = self._open()
         try:
-            found = await opened.laurels.percentile(
-                opened.board(self.declared), p, slot=self.slot, group=self._group()
-            )
+            return int((await laurels.percentile(board, p, **self._window())).score)
         except NotFound:
             await self._check_window()
             return None
-        return int(found.score)
 
     async def count(self) -> int:
-        """How many entries there are."""
         return (await self._page(1)).total
 
     async def around(self, key: Any, above: int = 5, below: int = 5) -> list[Ranked[Model]]:  # noqa: ANN401  # as `rank`
-        """A record with those just above and below it; nobody when it has no entry."""
-        index, opened = self.declared, self._open()
-        member = index.members.of_key(key)
+        """A record and its neighbours; an empty list when it has no entry."""
+        laurels, board = self._open()
+        member = self.declared.members.of_key(key)
         try:
-            page = await opened.laurels.around(
-                opened.board(index), member, above, below, slot=self.slot, group=self._group()
-            )
+            page = await laurels.around(board, member, above, below, **self._window())
         except NotFound:
             await self._check_window()
             return []
-        return await self._with_records([self._placing(entry) for entry in page.entries])
+        return await self._with_records(self._placings(page.entries))
 
     async def windows(self) -> list[Window]:
-        """Those that can be asked for and have entries, newest first; the current one is always the first."""
-        opened = self._open()
-        found = await opened.laurels.windows(
-            opened.board(self.declared), group=self._group(), limit=MOST_WINDOWS
-        )
+        """The current window, then the earlier ones with entries that can be asked for, newest first."""
+        laurels, board = self._open()
+        found = await laurels.windows(board, group=self._window()["group"], limit=MOST_WINDOWS)
         return [
             Window(int(each.slot), each.starts_at, each.ends_at, each.entries)
             for number, each in enumerate(found)
             if each.starts_at and each.ends_at and (each.entries or number == 0)
         ]
 
-    def _open(self) -> Indexes:
-        return self.opened or bound_to(self.model)
+    def _open(self) -> tuple[Laurels, str]:
+        """The engine and the board."""
+        opened = self.opened or bound_to(self.model)
+        return opened.laurels, opened.board(self.declared)
 
-    def _group(self) -> str | None:
+    def _window(self) -> _WindowAndGroup:
         levels = self.declared.dimensions
         if len(self.groups) > len(levels):
             known = ", ".join(levels) or "none"
             raise InvalidInput.at(
                 "group", f"{self.declared.name} has {len(levels)} levels of groups ({known})"
             )
-        return str(self.declared.cut(self.groups)) or None
+        return {"slot": self.slot, "group": str(self.declared.cut(self.groups)) or None}
 
     async def _page(
         self, limit: int, start: Literal["top", "bottom"] = "top", cursor: str | None = None
     ) -> Page:
-        opened = self._open()
-        return await opened.laurels.page(
-            opened.board(self.declared),
-            slot=self.slot,
-            group=self._group(),
-            limit=limit,
-            start=start,
-            cursor=cursor,
-        )
+        laurels, board = self._open()
+        return await laurels.page(board, limit=limit, start=start, cursor=cursor, **self._window())
 
     async def _check_window(self) -> None:
-        """Raises what is wrong with the window, where it is not that it lacks an entry."""
+        """Raises the error of a window that cannot be asked for; `NotFound` may also mean a missing entry."""
         if self.slot is not None:
             await self._page(1)
 
-    def _placing(self, entry: Entry) -> Placing:
-        return Placing(self.declared.members.key(entry.member), int(entry.score), entry.rank)
+    def _placings(self, entries: Iterable[Entry]) -> list[Placing]:
+        key = self.declared.members.key
+        return [Placing(key(entry.member), int(entry.score), entry.rank) for entry in entries]
 
     async def _listed(self, k: int, start: Literal["top", "bottom"]) -> list[Ranked[Model]]:
         found: list[Ranked[Model]] = []
-        asked = 0
-        while len(found) < k or not asked:
+        read = 0
+        while len(found) < k or not read:
             wanted = k - len(found)
-            placings = await self.entries(wanted, start, skip=asked)
-            asked += len(placings)
+            placings = await self.entries(wanted, start, skip=read)
+            read += len(placings)
             found += await self._with_records(placings)
             if len(placings) < wanted or k == 0:
                 break
-        if start == "top" and len(found) < asked:  # some rows are gone already
+        if start == "top" and len(found) < read:  # records were deleted meanwhile
             found = [msgspec.structs.replace(each, rank=rank) for rank, each in enumerate(found, 1)]
         return found
 
     async def _with_records(self, placings: list[Placing]) -> list[Ranked[Model]]:
-        records = await self._open().fetch(self.model, [each.key for each in placings], self.session)
+        opened = self.opened or bound_to(self.model)
+        records = await opened.fetch(self.model, [each.key for each in placings], self.session)
         return [
             Ranked(record, each.score, each.rank)
             for each in placings
@@ -265,7 +253,7 @@ class Ranking(Generic[Model]):
 
 
 def leaderboard(model: type[Model], index: str | InstrumentedAttribute[Any] | None = None) -> Ranking[Model]:
-    """The ranking of a model, in the `Indexes` that are open for it; its only index, or the one named."""
+    """The ranking of a model in its open `Indexes`, by its only index or the one with this name or score."""
     return Ranking(model, index)
 
 
@@ -296,7 +284,7 @@ def bound_to(model: type[Any]) -> Indexes:
 
 def _check_count(k: int) -> None:
     if isinstance(k, bool) or not isinstance(k, int) or k < 0:  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers exist
-        raise InvalidInput.at("k", f"is how many, from 0, not {k!r}")
+        raise InvalidInput.at("k", f"must be a whole number from 0 on, not {k!r}")
 
 
 def _group_text(value: object) -> str:
@@ -311,6 +299,6 @@ def _group_text(value: object) -> str:
         case date():
             return value.isoformat()
         case None:
-            raise InvalidInput.at("group", "records without a group are not ranked, so None is no group")
+            raise InvalidInput.at("group", "records without a group are not ranked, so None is not a group")
         case _:
             return str(value)

@@ -1,10 +1,10 @@
-"""The records whose vector is nearest to a given one, by pgvector.
+"""Finds the records whose vectors are nearest to a given vector, with pgvector.
 
-Among all records the answer comes from an HNSW index where there is one (`hnsw_index`), and is then
-approximate: near neighbours may be missing, but there are never fewer than asked for while there are more.
-Among candidates it is exact.
+Among all records, an HNSW index (`hnsw_index`) answers if there is one. Its answer is approximate: it may
+miss near neighbours, but it has as many records as asked for if there are enough. Among candidates the answer
+is exact.
 
-A score is the greater the nearer: the cosine similarity, the inner product, or 1 / (1 + distance).
+Nearer records have greater scores: the cosine similarity, the inner product, or 1 / (1 + distance).
 """
 
 from __future__ import annotations
@@ -37,16 +37,17 @@ Kind: TypeAlias = Literal["vector", "halfvec"]
 
 METRICS: Final = get_args(Metric)
 MOST_INDEXED: Final[dict[Kind, int]] = {"vector": 2000, "halfvec": 4000}
-"""How many dimensions an index holds."""
+"""The most dimensions of an indexed column."""
 LEAST_PGVECTOR: Final = "0.8"
 
 _OPERATORS: Final[dict[Metric, str]] = {"cosine": "<=>", "l2": "<->", "inner_product": "<#>"}
 _CLASSES: Final[dict[Metric, str]] = {"cosine": "cosine_ops", "l2": "l2_ops", "inner_product": "ip_ops"}
-# How many the index looks at: twice as many as are asked for, between these; and it gives up after so many.
+# hnsw.ef_search is twice the number of records asked for, within these bounds; 1000 is pgvector's maximum.
 _LEAST_SEARCHED: Final = 100
-_MOST_SEARCHED: Final = 1000  # pgvector takes no more
+_MOST_SEARCHED: Final = 1000
+# hnsw.max_scan_tuples, at least.
 _SCANNED: Final = 20_000
-# SQLSTATE: there is no such type, setting or operator; and what pgvector says of vectors that do not fit.
+# SQLSTATE: no such type, setting or operator; and the class of errors about vectors that do not fit.
 _UNDEFINED: Final = {"42704", "42883"}
 _DATA: Final = "22"
 
@@ -56,7 +57,7 @@ class VectorColumn:
     """A column of vectors."""
 
     name: str
-    """What errors call it: `Streamer.embedding`."""
+    """Its name in errors: `Streamer.embedding`."""
     mapper: Mapper[Any]
     column: Column[Any]
     kind: Kind
@@ -64,13 +65,13 @@ class VectorColumn:
 
     @classmethod
     def of(cls, given: InstrumentedAttribute[Any]) -> VectorColumn:
-        """Raises `InvalidInput` where it is none."""
+        """Raises `InvalidInput` for any other column."""
         attribute = attribute_of(given, "column", "Streamer.embedding")
         kind: Any = attribute.column.type
         return cls(*attribute, _kind(attribute), kind.dim)
 
     def checked(self, vector: Iterable[float]) -> tuple[float, ...]:
-        """The vector, if it is one and could be in this column."""
+        """The vector as a tuple; raises `InvalidInput` unless it fits the column."""
         try:
             numbers = tuple(float(number) for number in vector)
         except (TypeError, ValueError) as error:
@@ -80,7 +81,7 @@ class VectorColumn:
         if self.dimensions is not None and len(numbers) != self.dimensions:
             raise InvalidInput.at(
                 "vector",
-                f"has {len(numbers)} dimensions, and {self.name} {self.dimensions}: make both alike",
+                f"has {len(numbers)} dimensions, but {self.name} has {self.dimensions}",
             )
         for number, value in enumerate(numbers):
             if not math.isfinite(value):
@@ -112,22 +113,22 @@ class Nearest:
         return await self.among(index.engine, among)
 
     async def among_all(self, engine: AsyncEngine) -> list[SourceItem]:
-        """Nearest first, by an index where there is one."""
-        async with self._asking(engine) as connection:
+        """The nearest of all records, nearest first; by an index if there is one."""
+        async with self._transaction(engine) as connection:
             await connection.execute(self._settings())
-            found = await self._ask(connection, self._by_index())
-            return found if len(found) == self.k else await self._ask(connection, self._exactly())
+            found = await self._run(connection, self._by_index())
+            return found if len(found) == self.k else await self._run(connection, self._exactly())
 
     async def among(self, engine: AsyncEngine, candidates: Collection[Key]) -> list[SourceItem]:
-        """Nearest first, exactly."""
+        """The exact nearest of the candidates, nearest first."""
         if not candidates:
             return []
-        async with self._asking(engine) as connection:
-            return await self._ask(connection, self._exactly(candidates))
+        async with self._transaction(engine) as connection:
+            return await self._run(connection, self._exactly(candidates))
 
     @asynccontextmanager
-    async def _asking(self, engine: AsyncEngine) -> AsyncGenerator[AsyncConnection]:
-        """A transaction, since settings last as long as one; its errors say what to do."""
+    async def _transaction(self, engine: AsyncEngine) -> AsyncGenerator[AsyncConnection]:
+        """A transaction, because settings apply to one; explains pgvector's errors."""
         async with engine.connect() as connection:
             await connection.execution_options(isolation_level="READ COMMITTED")
             try:
@@ -136,16 +137,16 @@ class Nearest:
                 await connection.rollback()
                 raise await self._explained(connection, error) from error
 
-    async def _ask(
+    async def _run(
         self, connection: AsyncConnection, statement: Select[*tuple[Any, ...]]
     ) -> list[SourceItem]:
         rows = await connection.execute(statement)
-        # Between the zero vector and any other there is no angle: its cosine is no number.
+        # The cosine of the zero vector is NaN, because it has no angle to any other.
         near = sorted((distance, tuple(key)) for *key, distance in rows if not math.isnan(distance))
         return [SourceItem(key, self._score(distance)) for distance, key in near]
 
     def _score(self, distance: float) -> float:
-        """What a distance, as pgvector has it, is worth."""
+        """The score of a distance of pgvector."""
         match self.metric:
             case "cosine":
                 return 1 - distance
@@ -155,7 +156,7 @@ class Nearest:
                 return 1 / (1 + distance)
 
     def _settings(self) -> Select[*tuple[Any, ...]]:
-        """For the transaction: the index goes on until it has found `k`."""
+        """Settings for the transaction, so that the index searches until it has found `k`."""
         settings = {
             "hnsw.iterative_scan": "strict_order",
             "hnsw.ef_search": min(_MOST_SEARCHED, max(_LEAST_SEARCHED, 2 * self.k)),
@@ -168,13 +169,13 @@ class Nearest:
         return self.of.column.op(_OPERATORS[self.metric], return_type=Float())(vector).label("distance")
 
     def _by_index(self) -> Select[*tuple[Any, ...]]:
-        """Ordered by the distance alone, for an index gives no other order."""
+        """Ordered by distance only, because an index provides no other order."""
         distance = self._distance()
         rows = select(*self.of.mapper.primary_key, distance).where(self.of.column.is_not(None))
         return rows.order_by(distance).limit(self.k)
 
     def _exactly(self, candidates: Collection[Key] | None = None) -> Select[*tuple[Any, ...]]:
-        """Every distance is computed before any two are compared, so no index is asked."""
+        """Computes every distance before sorting, so that PostgreSQL uses no index."""
         key = self.of.mapper.primary_key
         named = [column.label(f"key_{number}") for number, column in enumerate(key)]
         rows = select(*named, self._distance()).where(self.of.column.is_not(None))
@@ -186,7 +187,7 @@ class Nearest:
         return asked.order_by(distances.c.distance, *columns).limit(self.k)
 
     async def _explained(self, connection: AsyncConnection, error: exc.DBAPIError) -> Exception:
-        """What the error means, where it is about pgvector."""
+        """A readable error if this one is about pgvector; else the same."""
         state = str(getattr(error.orig, "sqlstate", None) or "")
         if state.startswith(_DATA):
             return InvalidInput.at("vector", f"does not fit {self.of.name}: {error.orig}")
@@ -200,7 +201,7 @@ class Nearest:
                 f"{self.of.name}: this database has no pgvector; add it with CREATE EXTENSION vector"
             )
         return NotFound(
-            f"{self.of.name}: pgvector {version} does not answer this. It must be {LEAST_PGVECTOR} or newer, "
+            f"{self.of.name}: pgvector {version} refused this query. It must be {LEAST_PGVECTOR} or newer, "
             f"and the column a {self.of.kind} in the database too: {error.orig}"
         )
 
@@ -214,7 +215,7 @@ class Similar:
         self._metric: Metric = metric
 
     def nearest(self, vector: Iterable[float], k: int = 10) -> Nearest:
-        """The records nearest to this vector: a list, a tuple, an array of NumPy."""
+        """The `k` records nearest to this vector: a list, a tuple or an array of NumPy."""
         checked = self._of.checked(vector)
         if self._metric == "cosine" and not any(checked):
             raise InvalidInput.at("vector", "is zero and has no direction: leave this source out")
@@ -224,18 +225,15 @@ class Similar:
 def hnsw_index(
     column: InstrumentedAttribute[Any], metric: Metric = "cosine", *, m: int = 16, ef_construction: int = 64
 ) -> Index:
-    """The index that answers `Similar(column, metric)`; it belongs to the model's table from here on.
+    """An index for `Similar(column, metric)`, added to the model's table.
 
-    `m` and `ef_construction` are pgvector's own: more of either finds better neighbours, and takes longer to
-    build.
+    Greater values of pgvector's `m` and `ef_construction` find better neighbours and take longer to build.
     """
     _check_metric(metric)
     of = VectorColumn.of(column)
     most = MOST_INDEXED[of.kind]
     if of.dimensions is None:
-        raise InvalidInput.at(
-            of.name, "must say how many dimensions it has to be indexed, as Vector(256) does"
-        )
+        raise InvalidInput.at(of.name, "must say how many dimensions it has, like Vector(256), to be indexed")
     if of.dimensions > most:
         other = (
             f": make it a HALFVEC, which may have {MOST_INDEXED['halfvec']}" if of.kind == "vector" else ""
@@ -263,7 +261,7 @@ def _check_metric(metric: str) -> None:
 
 def _kind(attribute: Attribute) -> Kind:
     try:
-        from pgvector.sqlalchemy import HALFVEC, VECTOR  # noqa: PLC0415  # an extra, which few need
+        from pgvector.sqlalchemy import HALFVEC, VECTOR  # noqa: PLC0415  # an optional extra
     except ImportError as error:
         raise InvalidInput.at(
             attribute.name, "needs the package pgvector: pip install 'laurels[index]'"

@@ -1,6 +1,6 @@
-"""Where the ranked lists of `fuse` come from: an index, a list of one's own, and vectors (`similar`).
+"""The sources of `fuse`: an index or a list of your own; `similar` has vectors.
 
-A source tells its list among all records, or among the candidates that the stage before it left.
+A source ranks all records, or only the candidates that the previous stage listed.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ MOST_LISTED: Final = 10_000
 class Source(Protocol):
     @property
     def model(self) -> type[Any] | None:
-        """What its keys are of; None where it cannot tell."""
+        """The model of its keys, if it names one."""
         ...
 
     async def listed(
         self, index: Indexes, mapper: Mapper[Any], among: Collection[Key] | None
     ) -> Iterable[SourceItem]:
-        """Best first; of the candidates alone where there are some."""
+        """Its list, best first; only of the candidates `among`, unless they are None."""
         ...
 
 
 @dataclass(frozen=True)
 class Standings:
-    """The first entries of an index, from one end: a source of `fuse`."""
+    """The first `k` entries of an index from one end: a source of `fuse`."""
 
     ranking: Ranking[Any]
     end: End
@@ -73,7 +73,7 @@ class Standings:
 class Leaderboard:
     """An index as a source: `Leaderboard(Streamer.viewers).top(100)`, or `Leaderboard(Streamer, "viewers")`.
 
-    It is everybody's, in the current window, unless said.
+    By default of all records in the current window.
     """
 
     def __init__(self, of: InstrumentedAttribute[Any] | type[Any], name: str | None = None) -> None:
@@ -81,7 +81,7 @@ class Leaderboard:
             self._ranking = Ranking[Any](of, name)
         else:
             self._ranking = Ranking[Any](attribute_of(of, "column", "Streamer.viewers").model, name or of)
-        _ = self._ranking.declared  # or it raises
+        _ = self._ranking.declared  # raises `InvalidInput` without an index
 
     def group(self, *values: object) -> Leaderboard:
         """One group, by its value at each level."""
@@ -96,7 +96,7 @@ class Leaderboard:
         return Standings(self._ranking, "top", checked_count(k))
 
     def bottom(self, k: int) -> Standings:
-        """The last k, last first: whoever is last counts most."""
+        """The last k, last first: the last counts most."""
         return Standings(self._ranking, "bottom", checked_count(k))
 
     def _with(self, ranking: Ranking[Any]) -> Leaderboard:
@@ -106,9 +106,9 @@ class Leaderboard:
 
 
 class RankedList:
-    """A list of one's own, best first: of primary keys, or of pairs of a primary key and its score.
+    """A list of your own, best first: primary keys, or pairs of a primary key and its score.
 
-    A primary key of several columns is a tuple. `of` names the model where no other source does.
+    A primary key of several columns is a tuple. `of` names the model if no other source does.
     """
 
     def __init__(self, items: Iterable[Any], of: type[Any] | None = None) -> None:
@@ -133,7 +133,7 @@ class Attribute(NamedTuple):
     """A column of a model."""
 
     name: str
-    """What errors call it: `Streamer.embedding`."""
+    """Its name in errors: `Streamer.embedding`."""
     mapper: Mapper[Any]
     column: Column[Any]
 
@@ -143,7 +143,7 @@ class Attribute(NamedTuple):
 
 
 def attribute_of(given: object, field: str, such_as: str) -> Attribute:
-    """Raises `InvalidInput` for what is no column of a model."""
+    """Raises `InvalidInput` for anything but a column of a model."""
     mapped: Any = inspect(given, raiseerr=False)
     columns = getattr(getattr(mapped, "property", None), "columns", None)
     if not columns or not getattr(mapped.parent, "is_mapper", False):
@@ -158,12 +158,12 @@ def checked_count(k: int) -> int:
 
 
 def whole(key: object) -> Key:
-    """A primary key as a tuple, also where it is of one column."""
+    """A primary key as a tuple, also if it has one column."""
     return cast("Key", key) if isinstance(key, tuple) else (key,)
 
 
 def _read(number: int, item: object, mapper: Mapper[Any]) -> SourceItem:
-    """A pair is a key and its score where keys have one column, or where it begins with a tuple."""
+    """A pair is a key and its score if keys have one column, or if it begins with a tuple."""
     values = whole(item)
     if len(values) == 2 and (len(mapper.primary_key) == 1 or isinstance(values[0], tuple)):
         key, score = values
@@ -176,14 +176,14 @@ def _key(number: int, given: object, mapper: Mapper[Any]) -> Key:
     if len(key) != len(columns):
         names = ", ".join(str(column.key) for column in columns)
         raise InvalidInput.at(
-            f"items[{number}]", f"{given!r} is no primary key of {model}, which is ({names})"
+            f"items[{number}]", f"{given!r} is not a primary key of {model}: it needs ({names})"
         )
     for column, value in zip(columns, key, strict=True):
         kind = _python_type(column)
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
             raise InvalidInput.at(
                 f"items[{number}]",
-                f"{shown(key)} is no primary key of {model}: {column.key} must be of {kind.__name__}",
+                f"{shown(key)} is not a primary key of {model}: {column.key} must be of {kind.__name__}",
             )
     return key
 
@@ -191,7 +191,7 @@ def _key(number: int, given: object, mapper: Mapper[Any]) -> Key:
 def _python_type(column: ColumnElement[Any]) -> type[Any]:
     try:
         return column.type.python_type
-    except NotImplementedError:  # a type of the user's own
+    except NotImplementedError:  # a type that the user has defined
         return object
 
 

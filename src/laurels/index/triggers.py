@@ -1,12 +1,12 @@
-"""The DDL that captures changes: triggers that write to the outbox in the transaction of the change itself.
+"""The DDL that captures changes: triggers that write to the outbox in the transaction of the change.
 
-For each index one function and four triggers, at the end of each statement, over all the rows that it
-changed: what another program writes counts as well, a thousand rows cost one insert, and keys that change
-places in one UPDATE are seen as they are after it. A row is captured when the score, a group, the timestamp
-or the key is another than before; an update of other columns costs the comparison alone.
+Each index has one function and four triggers, which run at the end of each statement over all rows that it
+changed. So writes of other programs count too, a thousand rows cost one insert, and an UPDATE may swap keys.
+A row is captured when its score, a group, the timestamp or the key has changed; an update of other columns
+costs only the comparison.
 
-`SET LOCAL laurels.now = '2025-10-24T12:00:00Z'` makes a transaction's writes those of that moment: for
-imports, examples and tests.
+`SET LOCAL laurels.now = '2025-10-24T12:00:00Z'` sets the moment of a transaction's writes, for imports,
+examples and tests.
 """
 
 # ruff: noqa: S608  # DDL takes no parameters: names are quoted by SQLAlchemy, texts by `_literal`
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 SCHEMA: Final = "laurels_index"
 CHANNEL: Final = "laurels_index"
-# As boards have it: a longer key is not indexed.
+# The longest member of a board. Records with longer keys are not indexed.
 KEY_BYTES: Final = 256
-# An integer has 20 with its sign, a UUID 36, a date 10.
+# The longest other column: a UUID. An integer has 20 with its sign, a date 10.
 OTHER_KEY_BYTES: Final = 36
 EVENTS: Final = ("INSERT", "UPDATE", "DELETE", "TRUNCATE")
 
@@ -62,15 +62,15 @@ _TABLES: Final = (
 )""",
 )
 
-# With another style of parameters, a percent sign in a name would be doubled.
+# Other parameter styles would double a percent sign in a name.
 _quoted = postgresql.dialect(paramstyle="named").identifier_preparer
 
 
 def ddl(model: type[Any], *, notify: bool = True) -> list[str]:
     """The statements that install a model's indexes; each may be run again.
 
-    `notify`: whether a commit wakes who maintains the index. PostgreSQL lets commits that notify take turns;
-    without it, what is committed is applied within a second.
+    `notify`: whether a commit wakes the process that maintains the index. PostgreSQL serializes commits that
+    notify; without it, changes are applied within a second.
     """
     statements: list[str] = list(_TABLES)
     for index in declared(model):
@@ -79,13 +79,13 @@ def ddl(model: type[Any], *, notify: bool = True) -> list[str]:
 
 
 async def install(on: AsyncEngine | AsyncConnection, *models: object, notify: bool = True) -> None:
-    """Installs the indexes of these models, or of a base's or a metadata's: in one transaction."""
+    """Installs the indexes of these models, declarative bases or metadata, in one transaction."""
     statements = list(dict.fromkeys(each for model in _named(models) for each in ddl(model, notify=notify)))
     await _run(on, statements)
 
 
 async def uninstall(on: AsyncEngine | AsyncConnection, *models: object) -> None:
-    """Takes the triggers away, and what was captured and not yet applied; the boards stay as they are."""
+    """Removes the triggers and the changes that are not applied yet; the boards stay."""
     removals = [each for model in _named(models) for index in declared(model) for each in _removal(index)]
     await _run(on, [*_TABLES, *removals])
 
@@ -107,7 +107,7 @@ async def _run(on: AsyncEngine | AsyncConnection, statements: list[str]) -> None
 
 
 def follow_clock(engine: AsyncEngine, clock: Clock) -> None:
-    """Every transaction of this engine writes at the clock's moment: for examples and tests."""
+    """Makes every transaction of this engine write at the clock's moment, for examples and tests."""
 
     def set_moment(connection: Connection) -> None:
         now = datetime_of(clock()).isoformat()
@@ -117,7 +117,7 @@ def follow_clock(engine: AsyncEngine, clock: Clock) -> None:
 
 
 async def check_installed(connection: AsyncConnection, index: DeclaredIndex[Any]) -> None:
-    """Raises `StartupError` unless the triggers are there, as this declaration has them, and enabled."""
+    """Raises `StartupError` unless the triggers of this declaration are installed and enabled."""
     asked = text(
         "SELECT count(*) FROM pg_trigger JOIN pg_proc ON pg_proc.oid = tgfoid "
         "WHERE tgrelid = to_regclass(:table) AND tgname LIKE :prefix AND tgenabled IN ('O', 'A') "
@@ -137,13 +137,13 @@ async def check_installed(connection: AsyncConnection, index: DeclaredIndex[Any]
 
 
 def key_text(index: DeclaredIndex[Any], row: str) -> str:
-    """The key of a row as text: its column's, or a JSON list of several."""
+    """The key of a row as text: the text of one column, or a JSON list of several."""
     columns = [_text(row, column) for column in index.key]
     return columns[0] if len(columns) == 1 else f"to_jsonb(ARRAY[{', '.join(columns)}])::text"
 
 
 def is_indexed(index: DeclaredIndex[Any], row: str) -> str:
-    """Whether a row is in the index: it has a score, a group at each level, a moment, and a key that fits."""
+    """Whether a row is indexed: it has a score, a group at each level, a moment, and a key that fits."""
     needed = [f"{of_row(row, column)} IS NOT NULL" for column in (index.score, *index.groups)]
     if index.at is not None:
         needed.append(f"isfinite({of_row(row, index.at)})")
@@ -159,12 +159,11 @@ def is_indexed(index: DeclaredIndex[Any], row: str) -> str:
 
 
 def row_moment(index: DeclaredIndex[Any], row: str) -> str | None:
-    """When a row says that it happened, in microseconds; None where the write's own moment counts."""
+    """The timestamp of a row in microseconds; None if the moment of the write counts."""
     return None if index.at is None else _microseconds(of_row(row, index.at))
 
 
 def row_groups(index: DeclaredIndex[Any], row: str) -> str:
-    """The values of a row's groups, as text."""
     return f"ARRAY[{', '.join(_text(row, column) for column in index.groups)}]::text[]"
 
 
@@ -189,7 +188,7 @@ def _text(row: str, column: Column[Any]) -> str:
 
 
 def _microseconds(timestamp: str) -> str:
-    """Of any timestamp; one without a zone is taken as UTC. Beyond a bigint, where no window is, cut off."""
+    """A timestamp in microseconds, UTC if it has no zone. The cap fits a bigint and is past every window."""
     return f"least(extract(epoch FROM {timestamp}) * 1000000, 9e18)::bigint"
 
 
@@ -198,7 +197,7 @@ def _function(index: DeclaredIndex[Any]) -> str:
 
 
 def _described(index: DeclaredIndex[Any]) -> str:
-    """What the function is for, and which version of it; whether it notifies makes no difference."""
+    """The function's comment: its index, and a digest of its body that does not depend on `notify`."""
     return f"leaderboard {index.name}, {digest(_body(index, notify=True))}"
 
 
@@ -251,8 +250,8 @@ BEGIN
 END"""
 
 
-# Transition tables have no statistics, and the plan of the first statement is kept: without the setting, it
-# would loop over a large UPDATE for each of its rows.
+# Transition tables have no statistics, and PostgreSQL caches the plan of the first statement. Without this
+# setting, that plan would loop over all rows of a large UPDATE for each of them.
 _SETTINGS: Final = "SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_nestloop = off"
 
 _SEEN: Final = {

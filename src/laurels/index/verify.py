@@ -1,7 +1,7 @@
-"""Whether Valkey has what PostgreSQL tells: every record in every window, and nothing else.
+"""Verifies that Valkey has every record of PostgreSQL in every window, and nothing else.
 
-Most of it is compared while others go on writing; what then seems different is looked at again when nobody
-applies, and everything that is visible has been.
+The first comparison runs while records change. What seems different is compared again while this process has
+the turn, so that no changes are applied meanwhile.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ if TYPE_CHECKING:
     from laurels.index.positions import Window
     from laurels.valkey.command import Command
 
-# Differences that are kept to be told; all are counted.
-TOLD: Final = 1000
+# All differences are counted; this many are listed.
+MOST_LISTED: Final = 1000
 KEYS_AT_ONCE: Final = 500
 WINDOWS_AT_ONCE: Final = 500
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One entry that is not as its record says."""
+    """An entry that differs from its record."""
 
     index: str
     key: Any
     window: int
     group: tuple[str, ...]
     expected: int | None
-    """The score by PostgreSQL; None: it should not be there."""
+    """The score by PostgreSQL; None if there should be no entry."""
     found: int | None
-    """The score in Valkey; None: it is missing."""
+    """The score in Valkey; None if the entry is missing."""
 
     def __str__(self) -> str:
         group = f" of {', '.join(self.group)}" if self.group else ""
@@ -57,15 +57,15 @@ class Difference:
 
 @dataclass
 class Verification:
-    """What a comparison found."""
+    """The result of a comparison."""
 
     records: int = 0
-    """Rows that were looked at."""
+    """Rows that were compared."""
     entries: int = 0
-    """That they have, in all windows and groups."""
+    """Their entries in all windows and groups."""
     differences: list[Difference] = field(default_factory=list)
     different: int = 0
-    """How many there are; the first of them are listed."""
+    """The number of differences; only the first are listed."""
 
     @property
     def is_equal(self) -> bool:
@@ -74,12 +74,12 @@ class Verification:
     def add(self, differences: Iterable[Difference]) -> None:
         for difference in differences:
             self.different += 1
-            if len(self.differences) < TOLD:
+            if len(self.differences) < MOST_LISTED:
                 self.differences.append(difference)
 
 
 async def verify(applier: Applier, found: Verification) -> None:
-    """Adds what one index comes to."""
+    """Verifies one index and adds the result to `found`."""
     await _Comparison(applier, await applier.catalog.in_force(applier.ref)).run(found)
 
 
@@ -113,7 +113,7 @@ class _Comparison:
         await self._look_again(list(doubts), found)
 
     async def _look_again(self, doubts: list[_Doubt], found: Verification) -> None:
-        """Compares what seemed different while nobody applies; what waits to be applied is not different."""
+        """Compares the doubts again while it has the turn. Records with pending changes are skipped."""
         await self._applier.catch_up()
         repeatable = self._applier.engine.execution_options(isolation_level="REPEATABLE READ")
         async with self._applier.engine.begin() as turn:
@@ -122,11 +122,11 @@ class _Comparison:
                 pending = await self._applier.outbox.pending_keys(connection)
                 waiting = set(map(self._index.members.of_text, pending))
                 for first in range(0, len(doubts), KEYS_AT_ONCE):
-                    some = [
+                    chunk = [
                         doubt for doubt in doubts[first : first + KEYS_AT_ONCE] if doubt[1] not in waiting
                     ]
-                    expected = await self._of_members(connection, list({member for _, member in some}))
-                    found.add(await self._differences(some, expected))
+                    expected = await self._of_members(connection, list({member for _, member in chunk}))
+                    found.add(await self._differences(chunk, expected))
             found.add(await self._uneven([address async for address in self._addresses()]))
 
     async def _differences(self, doubts: list[_Doubt], expected: _Scores) -> list[Difference]:
@@ -145,11 +145,11 @@ class _Comparison:
         return differences
 
     async def _uneven(self, addresses: list[WindowAddress]) -> list[Difference]:
-        """Windows whose entries are not as many as their positions."""
+        """Windows whose numbers of entries and of positions differ."""
         uneven: list[Difference] = []
         for first in range(0, len(addresses), WINDOWS_AT_ONCE):
-            some = addresses[first : first + WINDOWS_AT_ONCE]
-            keys = [self._board.window_key(0, address) for address in some]
+            chunk = addresses[first : first + WINDOWS_AT_ONCE]
+            keys = [self._board.window_key(0, address) for address in chunk]
             counts = await self._applier.valkey.run_all(
                 command
                 for key in keys
@@ -157,13 +157,13 @@ class _Comparison:
             )
             uneven += [
                 Difference(self._index.name, None, *_window(address), positions, entries)
-                for address, entries, positions in zip(some, counts[::2], counts[1::2], strict=True)
+                for address, entries, positions in zip(chunk, counts[::2], counts[1::2], strict=True)
                 if entries != positions
             ]
         return uneven
 
     def _expected(self, records: Iterable[Record]) -> _Scores:
-        """What these records should have in each window."""
+        """The scores that these records should have in each window."""
         now, rule = self._applier.clock(), self._index.rule
         expected: _Scores = {}
         for record in records:
@@ -174,7 +174,7 @@ class _Comparison:
         return expected
 
     async def _doubts_about(self, expected: _Scores) -> list[_Doubt]:
-        """Which of these Valkey does not have like this."""
+        """The expected entries that Valkey does not have."""
         return _apart(expected, await self._held({window: list(own) for window, own in expected.items()}))
 
     async def _held(self, wanted: dict[Window, list[str]]) -> _Scores:
@@ -196,38 +196,38 @@ class _Comparison:
         }
 
     def _score(self, entry: bytes) -> int:
-        """Of an entry as it is stored: best first, so inverted where the highest score is best."""
+        """The score of a stored entry. Entries sort best first, so they are inverted if high scores win."""
         return int(self._parse(invert(entry) if self._board.ordering.descending else entry)[0])
 
     async def _of_members(self, connection: AsyncConnection, members: list[str]) -> _Scores:
-        """What the records of these members should have; who is no record should have nothing."""
+        """The scores that the records of these members should have; other members should have none."""
         keys = [key for member in members if (key := self._key(member)) is not None]
         records = await self._applier.outbox.of_keys(connection, keys, self._applier.clock())
         return self._expected(records)
 
     def _key(self, member: str) -> Any:  # noqa: ANN401  # a primary key of any type
-        """None: no record can have this member."""
+        """The key of a member; None if no record can have this member."""
         try:
             return self._index.members.key(member)
         except ValueError:
             return None
 
     async def _listed(self) -> AsyncIterator[_Scores]:
-        """Every entry that Valkey has, some at a time."""
-        some: _Scores = {}
+        """Every entry in Valkey, in chunks."""
+        chunk: _Scores = {}
         size = 0
         async for address in self._addresses():
             async for listed in ShardedWindow(self._applier.valkey, self._board, address).scan():
                 scores = {each.member.decode(): int(self._parse(each.place)[0]) for each in listed}
-                some.setdefault(_window(address), {}).update(scores)
+                chunk.setdefault(_window(address), {}).update(scores)
                 size += len(scores)
                 if size >= KEYS_AT_ONCE:
-                    yield some
-                    some, size = {}, 0
-        yield some
+                    yield chunk
+                    chunk, size = {}, 0
+        yield chunk
 
     async def _addresses(self) -> AsyncIterator[WindowAddress]:
-        """The windows that can be asked for, now or later; of others the memory may not be gone yet."""
+        """The windows that can be asked for now or later. Valkey may still hold older ones."""
         oldest = self._index.rule.oldest(self._applier.clock())
         async for address in self._applier.retention.addresses(self._board, 0):
             if oldest is None or int(address.slot) >= oldest:
@@ -239,7 +239,7 @@ def _window(address: WindowAddress) -> Window:
 
 
 def _apart(left: _Scores, right: _Scores) -> list[_Doubt]:
-    """The entries on the left that are not so on the right."""
+    """The entries on the left that differ on the right."""
     return [
         (window, member)
         for window, scores in left.items()
