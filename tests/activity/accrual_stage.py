@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from laurels.activity.dirty_days import Marks
 from laurels.activity.store.people import Campus, User
 from laurels.activity.valkey_keys import GROUP
 from laurels.valkey import hashes
@@ -38,6 +39,10 @@ class AccrualStage:
     @property
     def keys(self) -> ActivityKeys:
         return self.laurels.activity.keys
+
+    @property
+    def marks(self) -> Marks:
+        return Marks(self.valkey, self.keys)
 
     async def campus(self, timezone: str = "UTC") -> str:
         campus = Campus(str(uuid4()), f"a campus in {timezone}", timezone)

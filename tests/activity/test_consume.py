@@ -149,7 +149,7 @@ async def test_a_day_stays_with_the_campus_that_touched_it_first(accruing: Accru
     await accruing.add(valkey_keys.ROOMS, {"event": "join", "user_id": ada})
     await accruing.add(valkey_keys.ROOMS, {"event": "join", "user_id": ada}, NOON + timedelta(days=1))
     await accruing.accrual.run_once()
-    held = await accruing.laurels.activity.marks.held([(TODAY, ada), (TODAY + 1, ada)])
+    held = await accruing.marks.held([(TODAY, ada), (TODAY + 1, ada)])
     joined = Counters(rooms_joined=1, touched=1)
     assert [tuple(each) for each in held] == [(old, joined), (new, joined)]
     shard = shard_of(ada)
@@ -273,7 +273,7 @@ async def test_a_worker_that_wakes_late_counts_nothing_twice(
     assert await stepping == 39
     assert await accruing.lag(valkey_keys.CHAT) == 19  # what it found done it does not tell as its own
     assert await accruing.accrual.run_once() == 19
-    held = await accruing.laurels.activity.marks.held([(TODAY, user) for user in users])
+    held = await accruing.marks.held([(TODAY, user) for user in users])
     assert [each.counters.dm_sent for each in held] == [1] * 39 + [0]
     assert [each.counters.uniq_senders for each in held] == [0] + [1] * 39
     assert await accruing.lag(valkey_keys.CHAT) == 0
@@ -297,7 +297,7 @@ async def test_a_worker_that_dies_between_two_shards_is_taken_over(
     monkeypatch.undo()
     assert await accruing.lag(valkey_keys.CHAT) == 39
     assert await accruing.accrual.run_once() == 39
-    held = await accruing.laurels.activity.marks.held([(TODAY, user) for user in users])
+    held = await accruing.marks.held([(TODAY, user) for user in users])
     assert [each.counters.dm_sent for each in held] == [1] * 39 + [0]
     assert [each.counters.uniq_senders for each in held] == [0] + [1] * 39
 
@@ -326,7 +326,7 @@ async def test_the_lag_is_the_age_of_the_oldest_entry_that_waits(accruing: Accru
 
 async def test_a_change_is_marked_until_it_is_settled(accruing: AccrualStage):
     (ada,) = await accruing.users(1)
-    marks, shard = accruing.laurels.activity.marks, shard_of(ada)
+    marks, shard = accruing.marks, shard_of(ada)
     await accruing.add(valkey_keys.ROOMS, {"event": "join", "user_id": ada})
     await accruing.accrual.run_once()
     first = await marks.changed(shard, 10)
@@ -349,7 +349,7 @@ async def test_each_user_who_wrote_or_accepted_is_one_peer(accruing: AccrualStag
     for guest in (eve, joe):
         await accruing.add(valkey_keys.INVITES, {"event": "accepted", "from": guest, "to": ada})
     await accruing.accrual.run_once()
-    assert await accruing.laurels.activity.marks.peers([(TODAY, ada), (TODAY, bob)]) == [3, 0]
+    assert await accruing.marks.peers([(TODAY, ada), (TODAY, bob)]) == [3, 0]
 
 
 async def test_workers_share_the_streams_and_take_over_from_one_that_is_gone(accruing: AccrualStage):

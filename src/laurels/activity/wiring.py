@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from laurels.activity.campuses import UserCampuses
 from laurels.activity.consume import Accrual
-from laurels.activity.dirty_days import Marks
 from laurels.activity.finalize import Finalizer
 from laurels.activity.outbox import Relay
 from laurels.activity.rankings import Rankings
@@ -44,7 +43,6 @@ class Activity:
         self.store = CampusStore(postgres)
         self.campuses = UserCampuses(valkey, self.store, self.keys)
         self.accrual = Accrual(valkey, self.campuses, clock)
-        self.marks = Marks(valkey, self.keys)
         self.totals = Totals(postgres)
         self.rankings = Rankings(valkey, *boards, clock)
         scored = (valkey, self.store, CampusDays(postgres), self.rankings, self.totals, clock)
