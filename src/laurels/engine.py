@@ -73,12 +73,12 @@ if TYPE_CHECKING:
     from laurels.boards.windows import WindowInfo
     from laurels.clock import Clock
     from laurels.history.records import History, SnapshotList, SnapshotPage
-    from laurels.jobs.overview import JobInfo
+    from laurels.jobs.state import JobInfo
     from laurels.ratings.match import Matched
-    from laurels.scores.live import Update
     from laurels.scores.results import Among, Distribution, Page, Percentile, Standing
     from laurels.scores.submission import BatchResult, Submitted
     from laurels.scores.submit import Tell
+    from laurels.scores.view_diff import Update
     from laurels.valkey.messages import Durability
 
 

@@ -15,12 +15,13 @@ from laurels.jobs import runner as running
 from laurels.jobs.agenda import AGENDA
 from laurels.jobs.job import JobRun, PeriodicJob
 from laurels.jobs.runner import Runner
-from laurels.jobs.store import JobState, JobStore
+from laurels.jobs.store import JobStore
 from laurels.moments import SECOND, Moment, datetime_of
 
 if TYPE_CHECKING:
     from laurels.clock import Clock
     from laurels.embedded import Endpoints
+    from laurels.jobs.state import JobState
 
 NOON = datetime(2025, 10, 24, 12, tzinfo=UTC)
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from laurels.clock import FixedClock
     from laurels.embedded import Endpoints
-    from laurels.scores.live import Update
+    from laurels.scores.view_diff import Update
 
 DEADLINE = 30.0
 

@@ -11,7 +11,7 @@ from laurels.cli.session import CommandSession
 
 if TYPE_CHECKING:
     from laurels.engine import Laurels
-    from laurels.history.erase import Erased
+    from laurels.history.records import Erased
 
 
 def erase(  # noqa: PLR0913  # a parameter is an option

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from laurels.embedded import Inspection
-    from laurels.jobs.store import JobState
+    from laurels.jobs.state import JobState
     from laurels.journal.streams import Backlog
     from laurels.valkey.messages import Durability
 

@@ -13,12 +13,11 @@ import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-import msgspec
-
 from laurels.boards.keys import BoardRef
 from laurels.boards.retention import WINDOWS_A_CALL, target_at
 from laurels.errors import NotFound
 from laurels.history.name_matcher import NameMatcher
+from laurels.history.records import Erased
 from laurels.history.store.erase import EraseStore
 from laurels.journal.entry import erase_entry
 from laurels.journal.replay import goes_when_erased
@@ -44,16 +43,6 @@ ENTRIES_AT_ONCE: Final = 200
 # How many days of ids and stored answers Valkey may still have.
 DAYS: Final = 3
 TOMBSTONE: Final = "~erased:"
-
-
-class Erased(msgspec.Struct, frozen=True):
-    """How much was erased."""
-
-    boards: int
-    windows: int
-    """Live windows where the member had an entry."""
-    rows: int
-    """Rows of the journal and of snapshots that were renamed."""
 
 
 @dataclass(frozen=True)

@@ -64,3 +64,13 @@ class SnapshotPage(msgspec.Struct, frozen=True):
     total: int
     entries: list[Entry]
     next: str | None
+
+
+class Erased(msgspec.Struct, frozen=True):
+    """How much was erased."""
+
+    boards: int
+    windows: int
+    """Live windows where the member had an entry."""
+    rows: int
+    """Rows of the journal and of snapshots that were renamed."""

@@ -12,8 +12,9 @@ from laurels.valkey.client import Valkey
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable
 
-    from laurels.history.erase import Erased, Eraser
+    from laurels.history.erase import Eraser
     from laurels.history.export import BoardFiles, ImportCounts
+    from laurels.history.records import Erased
     from laurels.journal.rebuild import Rebuilder, Rebuilding
 
 

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from laurels.errors import NotFound
 from laurels.jobs.schedule import following
-from laurels.jobs.store import JobState, JobStore
+from laurels.jobs.state import JobInfo, JobState
+from laurels.jobs.store import JobStore
 from laurels.moments import datetime_of, moment_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import datetime
 
     from laurels.clock import Clock
     from laurels.jobs.job import PeriodicJob
     from laurels.postgres.engine import Postgres
-
-
-@dataclass(frozen=True)
-class JobInfo:
-    state: JobState
-    next_due: datetime | None
-    """None for a job that never ran: it is due as soon as there is a worker."""
 
 
 class JobOverview:

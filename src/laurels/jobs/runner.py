@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final
 from laurels.errors import LaurelsError
 from laurels.jobs.job import JobRun
 from laurels.jobs.schedule import backoff, due, following
-from laurels.jobs.store import JobState, JobStore, LockLost, RunRecord, WorkerLocks
+from laurels.jobs.state import JobState
+from laurels.jobs.store import JobStore, LockLost, RunRecord, WorkerLocks
 from laurels.logs import get_logger
 from laurels.moments import SECOND, Moment, datetime_of, moment_of
 

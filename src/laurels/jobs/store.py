@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import exc, func, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 
 from laurels.errors import Unavailable
+from laurels.jobs.state import JobState
 from laurels.postgres.tables import jobs
 
 if TYPE_CHECKING:
@@ -29,30 +29,6 @@ if TYPE_CHECKING:
     from laurels.postgres.engine import Postgres
 
 LONGEST_TEXT: Final = 2000
-
-
-@dataclass(frozen=True)
-class JobState:
-    name: str
-    last_due: datetime | None = None
-    """When the last successful run was due."""
-    last_started: datetime | None = None
-    last_finished: datetime | None = None
-    last_succeeded: datetime | None = None
-    last_result: str = ""
-    progress: str = ""
-    error: str = ""
-    """Of the last run, if it failed."""
-    attempts: int = 0
-    """Failures in a row."""
-    retry_at: datetime | None = None
-    requested_at: datetime | None = None
-    """When an extra run was requested."""
-    worker: str = ""
-    succeeded: int = 0
-    failed: int = 0
-    seconds: float = 0.0
-    """The duration of all runs together."""
 
 
 class LockLost(Unavailable):

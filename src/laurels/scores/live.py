@@ -24,7 +24,7 @@ from laurels.logs import get_logger
 from laurels.moments import SECOND, moment_of
 from laurels.scores.page_query import PageQuery, WindowQuery
 from laurels.scores.submission import check_member
-from laurels.scores.view_diff import Seen, change, is_of_one_moment, is_same_window
+from laurels.scores.view_diff import Seen, Update, change, is_of_one_moment, is_same_window
 from laurels.valkey import streams
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from laurels.moments import Moment
     from laurels.scores.queries import Reader
     from laurels.scores.results import Page, Standing
-    from laurels.scores.view_diff import Change, Snapshot
     from laurels.valkey.client import Valkey
 
 # The least time between two reads of a view, however much is written.
@@ -65,14 +64,6 @@ class View:
     ref: BoardRef
     query: PageQuery
     member: str | None = None
-
-
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
-class Update:
-    """The whole view, or what changed in it. A returning follower resumes after the update of this id."""
-
-    id: str
-    value: Snapshot | Change
 
 
 class Live:

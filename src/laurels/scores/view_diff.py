@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -38,6 +39,14 @@ class Change(msgspec.Struct, frozen=True, omit_defaults=True):
     entries: list[Moved]
     left: list[str]
     member: Standing | msgspec.UnsetType | None = msgspec.UNSET
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Update:
+    """The whole view, or what changed in it. A returning follower resumes after the update of this id."""
+
+    id: str
+    value: Snapshot | Change
 
 
 class Seen(NamedTuple):

@@ -4,7 +4,7 @@ from msgspec import Struct, convert
 
 from laurels.http.authentication import FOR_EVERY_PROJECT, Call, admit_operator
 from laurels.http.operation import Routes
-from laurels.jobs.overview import JobInfo
+from laurels.jobs.state import JobInfo
 from laurels.moments import Timestamp
 
 routes = Routes("jobs", admit_operator, FOR_EVERY_PROJECT)

@@ -21,9 +21,9 @@ from laurels.http.authentication import Call, Keyring, admit
 from laurels.http.encoding import with_exact_scores
 from laurels.http.operation import BOARD, Routes
 from laurels.http.problems import encode_problem
-from laurels.scores.live import Follower, Update, View
+from laurels.scores.live import Follower, View
 from laurels.scores.page_query import PAGE_LIMIT, PageQuery, WindowQuery
-from laurels.scores.view_diff import Snapshot
+from laurels.scores.view_diff import Snapshot, Update
 
 # How often a silent stream says that it is alive, and the key is checked again. When this process hears of a
 # revocation, the key is checked before the next update.

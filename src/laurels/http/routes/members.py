@@ -1,6 +1,6 @@
 """Members of a project, over all of its boards."""
 
-from laurels.history.erase import Erased
+from laurels.history.records import Erased
 from laurels.http.authentication import Call
 from laurels.http.operation import PROJECT, Routes
 
