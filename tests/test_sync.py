@@ -1,17 +1,32 @@
-"""What the engine without async has of its own: a loop in a thread."""
+"""What the engine without async has of its own: a loop in a thread, and iterators."""
 
 from __future__ import annotations
 
 import asyncio
+import signal
 import threading
 from typing import TYPE_CHECKING
 
 import pytest
+from waiting import until
 
+from laurels.errors import NotFound
+from laurels.scores.submission import Submission
+from laurels.scores.view_diff import Change, Snapshot
 from laurels.sync import Laurels
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from laurels.embedded import Endpoints
+
+
+@pytest.fixture
+def laurels(endpoints: Endpoints) -> Generator[Laurels]:
+    with Laurels(valkey_url=endpoints.valkey_url, postgres_url=endpoints.postgres_url) as laurels:
+        laurels.define("sync/board")
+        yield laurels
+        laurels.drop("sync/board", allow_drop="all")
 
 
 def test_what_is_under_way_is_cancelled_when_it_is_closed(endpoints: Endpoints):
@@ -43,3 +58,58 @@ def test_who_cannot_open_leaves_no_thread(endpoints: Endpoints):
     with pytest.raises(Exception, match="Valkey"):
         laurels.open()
     assert "laurels" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_long_answers_are_iterated(laurels: Laurels):
+    laurels.submit_many("sync/board", [Submission(f"m{number}", number) for number in range(5)])
+    assert [len(page.entries) for page in laurels.pages("sync/board", limit=2)] == [2, 2, 1]
+    assert [entry.score for entry in laurels.entries("sync/board", limit=2)] == [4, 3, 2, 1, 0]
+    assert len(list(laurels.export(["sync/board"]))) > 0
+
+
+def test_an_error_ends_an_iteration(laurels: Laurels):
+    with pytest.raises(NotFound):
+        next(laurels.entries("sync/nothing"))
+
+
+def test_who_stops_watching_leaves_the_view(laurels: Laurels):
+    for update in laurels.watch("sync/board"):
+        if isinstance(update.value, Snapshot):
+            laurels.submit("sync/board", "ada", 5)
+            continue
+        assert isinstance(update.value, Change)
+        assert update.value.entries[0].member == "ada"
+        break
+    until(lambda: followers(laurels) == 0)
+
+
+def test_an_interrupted_watch_leaves_the_view(laurels: Laurels):
+    def interrupt() -> None:
+        until(lambda: followers(laurels) == 1)
+        heard.wait(30)
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    def watch() -> None:
+        for _ in laurels.watch("sync/board"):
+            heard.set()
+
+    heard = threading.Event()
+    interrupting = threading.Thread(target=interrupt)
+    interrupting.start()
+    with pytest.raises(KeyboardInterrupt):
+        watch()
+    interrupting.join()
+    until(lambda: followers(laurels) == 0)
+
+
+def test_an_iteration_that_outlives_the_engine_ends_quietly(endpoints: Endpoints):
+    with Laurels(valkey_url=endpoints.valkey_url, postgres_url=endpoints.postgres_url) as laurels:
+        laurels.define("sync/left")
+        updates = laurels.watch("sync/left")
+        assert isinstance(next(updates).value, Snapshot)
+        laurels.drop("sync/left")
+    updates.close()
+
+
+def followers(laurels: Laurels) -> int:
+    return sum(laurels.engine.live.followers.values())

@@ -1,28 +1,36 @@
-"""The keyword arguments of the engine's operations, as the client has them too. Pure."""
+"""The keyword arguments of the engine's operations, and signatures that spell them out. Pure."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+import functools
+import inspect
+import re
+from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, TypeVar
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
     from datetime import datetime
 
 Start = Literal["top", "bottom"]
+Compression = Literal["gzip", "zstd"]
+
+# What a keyword argument is when it is left out; None for those not listed here.
+DEFAULTS: Final[dict[str, object]] = {"limit": 100, "start": "top", "change": False}
 
 
 class InWindow(TypedDict, total=False):
-    """Which window a question is about: the board's first, its current slot and everybody, unless said."""
+    """The window to read. By default, the current slot of the board's first window, without a group."""
 
     period: str | None
     slot: str | None
-    group: str | None
+    group: str | Mapping[str, str] | None
 
 
 class Carried(TypedDict, total=False):
     """What a submission may carry besides member and score."""
 
     at: datetime | None
-    groups: dict[str, str] | None
+    groups: str | Mapping[str, str] | None
     id: str | None
     op: str | None
     metadata: dict[str, Any] | None
@@ -35,13 +43,13 @@ class AboutMatch(TypedDict, total=False):
     """Instead of a winner: each player's rank, in the order of the players."""
     at: datetime | None
     id: str | None
-    groups: dict[str, dict[str, str]] | None
+    groups: Mapping[str, str | Mapping[str, str]] | None
     """By player."""
     metadata: dict[str, Any] | None
 
 
 class FirstPage(InWindow, total=False):
-    """Which entries of the window come first, and how many make a page."""
+    """Where the first page of a window begins, and the length of a page."""
 
     limit: int
     start: Start
@@ -50,36 +58,85 @@ class FirstPage(InWindow, total=False):
 
 
 class Paging(FirstPage, total=False):
-    """Which entries of the window: from an end, from a rank on, or behind a cursor."""
+    """Which entries of the window: from an end, from a rank on, or after a cursor."""
 
     cursor: str | None
 
 
-class Selection(TypedDict, total=False):
-    """Which entries of a member a change of metadata is about, and the id of the change.
+class Selection(InWindow, total=False):
+    """The entries of a member that a change of metadata reaches, and the id of the change.
 
-    `period` and `slot` name one window, as in reads; `group` names one group. By default it is about every
-    live window and group.
+    `period` and `slot` select one window, `group` one group. By default, the change reaches every live window
+    and group.
     """
 
-    period: str | None
-    slot: str | None
-    group: str | None
     id: str | None
 
 
 class ArchiveArguments(TypedDict, total=False):
-    """Which part of a list of the archive: of one window, or group; so many, behind a cursor."""
+    """Which part of a list from the archive: one period, one group, after a cursor."""
 
     period: str | None
-    group: str | None
-    limit: int
+    group: str | Mapping[str, str] | None
     cursor: str | None
 
 
 class WatchArguments(InWindow, total=False):
-    """What to follow: how many of the best, and a member besides; behind the update of an id."""
+    """What to watch: the first `limit` entries, and one member besides; after the update with this id."""
 
     limit: int
     member: str | None
     last_id: str | None
+
+
+class Batching(TypedDict, total=False):
+    """How a client sends a batch."""
+
+    id: str | None
+    """Gives each submission without an id the id `ID.INDEX`. By default, the client makes one."""
+    compress: Compression | None
+
+
+def following(first: FirstPage, cursor: str) -> Paging:
+    """The page after a cursor: the cursor keeps everything else that the first page was asked for."""
+    return {"cursor": cursor, "limit": first.get("limit", 100), "change": first.get("change", False)}
+
+
+Function = TypeVar("Function", bound="Callable[..., Any]")
+
+_UNPACKED: Final = re.compile(r"Unpack\[(\w+)\]")
+_DRIVEN: Final = re.compile(r"(?:Flow|Stream|AsyncGenerator)\[(.+)\]")
+
+
+def signature_of(operation: Callable[..., Any], returns: str = "{}") -> inspect.Signature:
+    """The signature of an operation, each keyword argument by itself. `returns` is the return annotation,
+    with `{}` for the type of the answer or the items.
+    """
+    given = inspect.signature(operation)
+    parameters: list[inspect.Parameter] = []
+    for parameter in given.parameters.values():
+        unpacked = _UNPACKED.fullmatch(str(parameter.annotation))
+        if unpacked is None:
+            parameters.append(parameter)
+            continue
+        for name, annotation in globals()[unpacked[1]].__annotations__.items():
+            default = DEFAULTS.get(name)
+            parameters.append(
+                inspect.Parameter(
+                    name, parameter.KEYWORD_ONLY, default=default, annotation=annotation.__forward_arg__
+                )
+            )
+    driven = _DRIVEN.fullmatch(given.return_annotation)
+    answer = driven[1] if driven else given.return_annotation
+    return given.replace(parameters=parameters, return_annotation=returns.format(answer))
+
+
+def runs(operation: Callable[..., Any], returns: str = "{}") -> Callable[[Function], Function]:
+    """Gives a function the name, docstring and signature of the operation that it runs."""
+
+    def described(function: Function) -> Function:
+        functools.update_wrapper(function, operation)
+        vars(function)["__signature__"] = signature_of(operation, returns)
+        return function
+
+    return described

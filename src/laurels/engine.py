@@ -12,13 +12,14 @@ from laurels.access.revocations import Revocations
 from laurels.access.store.keys import KeyStore
 from laurels.access.store.secrets import SecretStore
 from laurels.activity.wiring import Activity
+from laurels.arguments import following
 from laurels.boards.catalog import Catalog
 from laurels.boards.consent import parse_consent
 from laurels.boards.define import Definer
 from laurels.boards.definition import BoardDefinition, parse_definition
 from laurels.boards.drops import Drops
 from laurels.boards.existing_keys import ExistingKeys
-from laurels.boards.keys import BoardRef
+from laurels.boards.keys import BoardRef, group_text
 from laurels.boards.losses import DropCounter
 from laurels.boards.retention import Retention
 from laurels.boards.store import BoardStore
@@ -66,7 +67,15 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from laurels.arguments import AboutMatch, ArchiveArguments, Carried, InWindow, Paging, WatchArguments
+    from laurels.arguments import (
+        AboutMatch,
+        ArchiveArguments,
+        Carried,
+        FirstPage,
+        InWindow,
+        Paging,
+        WatchArguments,
+    )
     from laurels.boards.definition import StoredBoard
     from laurels.boards.ordering import Score
     from laurels.boards.preview import Preview
@@ -75,7 +84,7 @@ if TYPE_CHECKING:
     from laurels.history.records import History, SnapshotList, SnapshotPage
     from laurels.jobs.state import JobInfo
     from laurels.ratings.match import Matched
-    from laurels.scores.results import Among, Distribution, Page, Percentile, Standing
+    from laurels.scores.results import Among, Distribution, Entry, Page, Percentile, Standing
     from laurels.scores.submission import BatchResult, Submitted
     from laurels.scores.submit import Tell
     from laurels.scores.view_diff import Update
@@ -279,6 +288,14 @@ class Laurels(WholeBoardOperations, MetadataOperations):
         check_available(definition.rating)
         return await self._definer.preview(BoardRef.parse(board), definition, self.clock())
 
+    async def projects(self) -> list[str]:
+        """The projects that have boards, by name."""
+        return await self.store.projects()
+
+    async def boards(self, project: str) -> list[StoredBoard]:
+        """The boards of a project, by name."""
+        return await self.store.boards(project)
+
     async def definition(self, board: str) -> BoardDefinition:
         """The definition in force, as this process knows it: asks no store about a board in use."""
         return (await self._catalog.board(BoardRef.parse(board))).definition
@@ -306,7 +323,7 @@ class Laurels(WholeBoardOperations, MetadataOperations):
         **carried: Unpack[Carried],
     ) -> Submitted:
         """One score for one member, and where it leaves it in the board's first window."""
-        return await self.send(board, Submission(member, score, **carried), durability)
+        return await self.send(board, Submission.of(member, score, carried), durability)
 
     async def send(self, board: str, given: Submission, durability: Durability | None = None) -> Submitted:
         """As `submit`, of a submission that is made already."""
@@ -345,7 +362,7 @@ class Laurels(WholeBoardOperations, MetadataOperations):
     ) -> Matched:
         """A rated game, and where it leaves its players; `winner` None is a draw."""
         return await self._matches.play(
-            BoardRef.parse(board), Match(list(players), winner, **about), self._durability(durability)
+            BoardRef.parse(board), Match.of(players, winner, about), self._durability(durability)
         )
 
     async def confirm(self, board: str, durability: Durability | None = None) -> None:
@@ -362,18 +379,31 @@ class Laurels(WholeBoardOperations, MetadataOperations):
 
     async def page(self, board: str, **paging: Unpack[Paging]) -> Page:
         """Entries from the top (or with `start="bottom"`), behind a cursor, or from a rank on."""
-        query = PageQuery(**paging)
+        query = PageQuery.of(paging)
         try:
             return await self._reader.page(BoardRef.parse(board), query)
         except WindowGone:
             return await self._archived_windows.page(BoardRef.parse(board), query)
 
+    async def pages(self, board: str, **first: Unpack[FirstPage]) -> AsyncGenerator[Page]:
+        """Page after page. Each begins where the one before ended, also when entries change meanwhile."""
+        page = await self.page(board, **first)
+        yield page
+        while page.next is not None:
+            page = await self.page(board, **following(first, page.next))
+            yield page
+
+    async def entries(self, board: str, **first: Unpack[FirstPage]) -> AsyncGenerator[Entry]:
+        """Every entry of a window, read page by page."""
+        async for page in self.pages(board, **first):
+            for entry in page.entries:
+                yield entry
+
     async def watch(self, board: str, **watching: Unpack[WatchArguments]) -> AsyncGenerator[Update]:
         """What changes among the best of a window, as it changes: a snapshot first, then each change."""
-        window = watching.get("period"), watching.get("slot"), watching.get("group")
-        query = PageQuery(*window, watching.get("limit", 100))
-        view = View(BoardRef.parse(board), query, watching.get("member"))
-        follower = await self.live.follow(view, watching.get("last_id"))
+        member, last_id = watching.pop("member", None), watching.pop("last_id", None)
+        view = View(BoardRef.parse(board), PageQuery.of(watching), member)
+        follower = await self.live.follow(view, last_id)
         try:
             async for update in follower:
                 yield update
@@ -383,9 +413,9 @@ class Laurels(WholeBoardOperations, MetadataOperations):
     async def standing(self, board: str, member: str, **where: Unpack[InWindow]) -> Standing:
         """Where one member stands; or stood, in a window that only the archive has."""
         try:
-            return await self._reader.standing(BoardRef.parse(board), WindowQuery(**where), member)
+            return await self._reader.standing(BoardRef.parse(board), WindowQuery.of(where), member)
         except WindowGone:
-            return await self._archived_windows.standing(BoardRef.parse(board), WindowQuery(**where), member)
+            return await self._archived_windows.standing(BoardRef.parse(board), WindowQuery.of(where), member)
 
     async def around(
         self, board: str, member: str, above: int = 5, below: int = 5, **where: Unpack[InWindow]
@@ -393,45 +423,44 @@ class Laurels(WholeBoardOperations, MetadataOperations):
         """A member with those just above and below it."""
         try:
             return await self._reader.around(
-                BoardRef.parse(board), WindowQuery(**where), member, above, below
+                BoardRef.parse(board), WindowQuery.of(where), member, above, below
             )
         except WindowGone:
             return await self._archived_windows.around(
-                BoardRef.parse(board), WindowQuery(**where), member, above, below
+                BoardRef.parse(board), WindowQuery.of(where), member, above, below
             )
 
     async def among(self, board: str, members: Iterable[str], **where: Unpack[InWindow]) -> Among:
         """These members ranked among themselves, each with its rank among all."""
-        return await self._reader.among(BoardRef.parse(board), WindowQuery(**where), list(members))
+        return await self._reader.among(BoardRef.parse(board), WindowQuery.of(where), list(members))
 
     async def percentile(self, board: str, share: float, **where: Unpack[InWindow]) -> Percentile:
         """The score that this share of the entries are no better than."""
-        return await self._reader.percentile(BoardRef.parse(board), WindowQuery(**where), share)
+        return await self._reader.percentile(BoardRef.parse(board), WindowQuery.of(where), share)
 
     async def distribution(self, board: str, buckets: int = 20, **where: Unpack[InWindow]) -> Distribution:
         """How many entries have which scores."""
-        return await self._reader.distribution(BoardRef.parse(board), WindowQuery(**where), buckets)
+        return await self._reader.distribution(BoardRef.parse(board), WindowQuery.of(where), buckets)
 
-    async def history(self, board: str, member: str, **asked: Unpack[ArchiveArguments]) -> History:
+    async def history(
+        self, board: str, member: str, *, limit: int = 30, **paging: Unpack[ArchiveArguments]
+    ) -> History:
         """A member's standings in windows that ended, newest first: live, from snapshots or the journal."""
-        return await self._member_history.history(
-            BoardRef.parse(board), member, member_history.HistoryQuery(**asked)
-        )
+        period, group, cursor = _archive_part(paging)
+        asked = member_history.HistoryQuery(period, group, limit, cursor)
+        return await self._member_history.history(BoardRef.parse(board), member, asked)
 
-    async def snapshots(self, board: str, **asked: Unpack[ArchiveArguments]) -> SnapshotList:
-        """The board's archived tables, newest first."""
-        return await self._archived_windows.listed(
-            BoardRef.parse(board),
-            asked.get("period"),
-            asked.get("group"),
-            asked.get("limit", 100),
-            asked.get("cursor"),
-        )
+    async def snapshots(
+        self, board: str, *, limit: int = 100, **paging: Unpack[ArchiveArguments]
+    ) -> SnapshotList:
+        """The board's snapshots, newest first."""
+        period, group, cursor = _archive_part(paging)
+        return await self._archived_windows.listed(BoardRef.parse(board), period, group, limit, cursor)
 
     async def snapshot(
         self, board: str, snapshot: str, *, limit: int = 100, cursor: str | None = None
     ) -> SnapshotPage:
-        """A page of one archived table, by its id."""
+        """A page of one snapshot, by its id."""
         return await self._archived_windows.snapshot(BoardRef.parse(board), snapshot, limit, cursor)
 
     async def jobs(self) -> list[JobInfo]:
@@ -443,10 +472,15 @@ class Laurels(WholeBoardOperations, MetadataOperations):
         return await self._overview.request(name)
 
     async def windows(
-        self, board: str, *, period: str | None = None, group: str | None = None, limit: int = 100
+        self,
+        board: str,
+        *,
+        period: str | None = None,
+        group: str | Mapping[str, str] | None = None,
+        limit: int = 100,
     ) -> list[WindowInfo]:
-        """The windows that can be asked for, newest first."""
-        return await self._retention.windows(BoardRef.parse(board), period, group, limit)
+        """The windows that can be read, newest first."""
+        return await self._retention.windows(BoardRef.parse(board), period, group_text(group), limit)
 
     async def archived(self, board: str) -> None:
         """Returns when everything submitted to the board before is in PostgreSQL; helps if need be."""
@@ -459,3 +493,7 @@ class Laurels(WholeBoardOperations, MetadataOperations):
     async def remove(self, board: str, member: str, *, durability: Durability | None = None) -> bool:
         """Takes a member out of every live window and group; whether it was in any."""
         return await self._remover.remove(BoardRef.parse(board), member, self._durability(durability))
+
+
+def _archive_part(paging: ArchiveArguments) -> tuple[str | None, str | None, str | None]:
+    return paging.get("period"), group_text(paging.get("group")), paging.get("cursor")

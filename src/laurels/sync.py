@@ -1,4 +1,4 @@
-"""Laurels in process, without async: the same operations, each waiting for its answer.
+"""Laurels in process without async: the same operations, each waits for its answer.
 
 >>> from laurels import Submission
 >>> from laurels.sync import Laurels
@@ -11,7 +11,7 @@ A board is defined once; its name is `project/board`.
 >>> laurels.define("examples/sync", {"windows": windows, "groups": [["country"]]}).created
 True
 
-A submission tells where it leaves its member. Sent again with the same id, it counts once.
+The answer to a submission says where its member stands. Sent again with the same id, it counts once.
 
 >>> first = laurels.submit("examples/sync", "ada", 1200, groups={"country": "GB"}, id="game-1")
 >>> first.rank, first.applied
@@ -19,14 +19,14 @@ A submission tells where it leaves its member. Sent again with the same id, it c
 >>> laurels.submit("examples/sync", "ada", 1200, id="game-1").applied
 False
 
-Many go in together; what is refused harms no other.
+`submit_many` takes many; a bad one harms no other.
 
 >>> scores = [("bob", 1500), ("eve", 1200), ("joe", "many")]
 >>> result = laurels.submit_many("examples/sync", [Submission(member, score) for member, score in scores])
 >>> result.accepted, result.rejected[0].detail
 (2, 'score: must be a number, not a string')
 
-Questions are about the board's first window, unless they name another one, a past slot or a group.
+Reads use the board's first window and its current slot, unless they name another period, slot or group.
 
 >>> [(entry.rank, entry.member, entry.score) for entry in laurels.page("examples/sync").entries]
 [(1, 'bob', 1500), (2, 'eve', 1200), (2, 'ada', 1200)]
@@ -35,6 +35,8 @@ Questions are about the board's first window, unless they name another one, a pa
 (2, 3, 3)
 >>> [entry.member for entry in laurels.page("examples/sync", group="country=GB").entries]
 ['ada']
+>>> [entry.member for entry in laurels.entries("examples/sync", limit=2)]
+['bob', 'eve', 'ada']
 >>> [entry.member for entry in laurels.around("examples/sync", "eve", above=1, below=0).entries]
 ['bob', 'eve']
 >>> among = laurels.among("examples/sync", ["ada", "bob", "zoe"])
@@ -47,14 +49,14 @@ Questions are about the board's first window, unless they name another one, a pa
 >>> [(window.period, window.entries) for window in laurels.windows("examples/sync")]
 [('daily', 3), ('all_time', 3)]
 
-Metadata can be set without a score, in every window and group of the member or in those that are named.
+`set_metadata` needs no score. It reaches every window and group of the member, or those that it names.
 
 >>> laurels.set_metadata("examples/sync", "ada", {"level": 8}).entries
 4
->>> laurels.standing("examples/sync", "ada", group="country=GB").metadata
+>>> laurels.standing("examples/sync", "ada", group={"country": "GB"}).metadata
 {'level': 8}
 
-Members leave without a trace, and so do boards; what would drop entries must be allowed.
+A removed member leaves no trace. Dropping a board that holds entries needs consent.
 
 >>> laurels.remove("examples/sync", "eve")
 True
@@ -66,33 +68,63 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar
 
 import uvloop
 
 from laurels import engine
+from laurels.arguments import runs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
+    from concurrent.futures import Future
     from typing import Unpack
 
-# What takes longer to end is left to itself, in a thread that ends with the process.
+# If the loop takes longer to stop, its thread ends with the process.
 STOP_SECONDS: Final = 10.0
 
 P = ParamSpec("P")
 Answer = TypeVar("Answer")
+Item = TypeVar("Item")
 
 
-def _blocking(
+def _answering(
     operation: Callable[Concatenate[engine.Laurels, P], Coroutine[Any, Any, Answer]],
 ) -> Callable[Concatenate[Laurels, P], Answer]:
-    """The same operation, run on the loop of a thread of our own while the caller waits."""
-
-    def wait(self: Laurels, *args: P.args, **kwargs: P.kwargs) -> Answer:
+    @runs(operation)
+    def run(self: Laurels, *args: P.args, **kwargs: P.kwargs) -> Answer:
         return self.run(operation(self.engine, *args, **kwargs))
 
-    wait.__name__, wait.__doc__ = operation.__name__, operation.__doc__
-    return wait
+    return run
+
+
+def _iterating(
+    operation: Callable[Concatenate[engine.Laurels, P], AsyncGenerator[Item]],
+) -> Callable[Concatenate[Laurels, P], Generator[Item]]:
+    @runs(operation, "Generator[{}]")
+    def iterate(self: Laurels, *args: P.args, **kwargs: P.kwargs) -> Generator[Item]:
+        return self.iterate(operation(self.engine, *args, **kwargs))
+
+    return iterate
+
+
+class _Steps(Generic[Item]):
+    """An async generator, run step by step. One that was interrupted is closed when its step has ended."""
+
+    def __init__(self, items: AsyncGenerator[Item]) -> None:
+        self._items = items
+        self._lock = asyncio.Lock()
+
+    async def next(self) -> list[Item]:
+        """The next item alone; nothing at the end."""
+        async with self._lock:
+            async for item in self._items:
+                return [item]
+            return []
+
+    async def close(self) -> None:
+        async with self._lock:
+            await self._items.aclose()
 
 
 class Laurels:
@@ -129,9 +161,22 @@ class Laurels:
         """Runs a coroutine beside the engine, on its loop."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
+    def iterate(self, items: AsyncGenerator[Item]) -> Generator[Item]:
+        """Gives the items of an async generator, which runs beside the engine, on its loop."""
+        steps = _Steps(items)
+        step: Future[list[Item]] | None = None
+        try:
+            while found := (step := asyncio.run_coroutine_threadsafe(steps.next(), self._loop)).result():
+                yield found[0]
+        finally:
+            if step is not None and not self._loop.is_closed():
+                step.cancel()
+                # Nothing waits for this: the garbage collector may run it in the thread of the loop.
+                asyncio.run_coroutine_threadsafe(steps.close(), self._loop)
+
     def _run(self) -> None:
-        """Until it is stopped. What is still under way then is cancelled: uvloop waits for ever to close a
-        loop on which a connection is left half open.
+        """Runs the loop until it is stopped, then cancels what is left: uvloop cannot close a loop with a
+        half-open connection.
         """
         self._loop.run_forever()
         left = asyncio.all_tasks(self._loop)
@@ -146,31 +191,38 @@ class Laurels:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(STOP_SECONDS)
 
-    define = _blocking(engine.Laurels.define)
-    drop = _blocking(engine.Laurels.drop)
-    submit = _blocking(engine.Laurels.submit)
-    submit_many = _blocking(engine.Laurels.submit_many)
-    match = _blocking(engine.Laurels.match)
-    page = _blocking(engine.Laurels.page)
-    standing = _blocking(engine.Laurels.standing)
-    around = _blocking(engine.Laurels.around)
-    among = _blocking(engine.Laurels.among)
-    percentile = _blocking(engine.Laurels.percentile)
-    distribution = _blocking(engine.Laurels.distribution)
-    windows = _blocking(engine.Laurels.windows)
-    history = _blocking(engine.Laurels.history)
-    snapshots = _blocking(engine.Laurels.snapshots)
-    snapshot = _blocking(engine.Laurels.snapshot)
-    jobs = _blocking(engine.Laurels.jobs)
-    request_job = _blocking(engine.Laurels.request_job)
-    remove = _blocking(engine.Laurels.remove)
-    set_metadata = _blocking(engine.Laurels.set_metadata)
-    rebuild = _blocking(engine.Laurels.rebuild)
-    verify = _blocking(engine.Laurels.verify)
-    erase = _blocking(engine.Laurels.erase)
-    preview = _blocking(engine.Laurels.preview)
-    import_lines = _blocking(engine.Laurels.import_lines)
-    import_zset = _blocking(engine.Laurels.import_zset)
-    archived = _blocking(engine.Laurels.archived)
-    journal_drained = _blocking(engine.Laurels.journal_drained)
-    confirm = _blocking(engine.Laurels.confirm)
+    define = _answering(engine.Laurels.define)
+    preview = _answering(engine.Laurels.preview)
+    definition = _answering(engine.Laurels.definition)
+    drop = _answering(engine.Laurels.drop)
+    projects = _answering(engine.Laurels.projects)
+    boards = _answering(engine.Laurels.boards)
+    submit = _answering(engine.Laurels.submit)
+    submit_many = _answering(engine.Laurels.submit_many)
+    match = _answering(engine.Laurels.match)
+    page = _answering(engine.Laurels.page)
+    pages = _iterating(engine.Laurels.pages)
+    entries = _iterating(engine.Laurels.entries)
+    watch = _iterating(engine.Laurels.watch)
+    standing = _answering(engine.Laurels.standing)
+    around = _answering(engine.Laurels.around)
+    among = _answering(engine.Laurels.among)
+    percentile = _answering(engine.Laurels.percentile)
+    distribution = _answering(engine.Laurels.distribution)
+    windows = _answering(engine.Laurels.windows)
+    history = _answering(engine.Laurels.history)
+    snapshots = _answering(engine.Laurels.snapshots)
+    snapshot = _answering(engine.Laurels.snapshot)
+    set_metadata = _answering(engine.Laurels.set_metadata)
+    remove = _answering(engine.Laurels.remove)
+    erase = _answering(engine.Laurels.erase)
+    jobs = _answering(engine.Laurels.jobs)
+    request_job = _answering(engine.Laurels.request_job)
+    rebuild = _answering(engine.Laurels.rebuild)
+    verify = _answering(engine.Laurels.verify)
+    export = _iterating(engine.Laurels.export)
+    import_lines = _answering(engine.Laurels.import_lines)
+    import_zset = _answering(engine.Laurels.import_zset)
+    archived = _answering(engine.Laurels.archived)
+    journal_drained = _answering(engine.Laurels.journal_drained)
+    confirm = _answering(engine.Laurels.confirm)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING
 
+import httpx
 import pytest
 from loopback_proxy import Proxy
 
@@ -57,7 +58,9 @@ def served(endpoints: Endpoints) -> Generator[Served]:
             env=environment,
             pass_fds=[descriptor],
         ) as server:
-            yield Served(host, port, KEY)
+            served = Served(host, port, KEY)
+            httpx.get(f"{served.address}/readyz", timeout=100)  # answers when it has started
+            yield served
             server.send_signal(signal.SIGTERM)
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from loopback_proxy import Proxy
 
-    from laurels.client.lines import Compression
+    from laurels.arguments import Compression
 
 
 def ones(count: int) -> Iterator[Submission]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from laurels.client.events import Event, EventReader
+from laurels.client.events import EventReader, ServerSentEvent
 
 STREAM = (
     b": hello\r\nretry: 1500\r\n\r\n"
@@ -15,9 +15,9 @@ STREAM = (
     b"event: half"
 )
 EVENTS = [
-    Event("snapshot", '{"total": 1}', "a.1"),
-    Event("message", "one\ntwo", "a.1"),
-    Event("change", "é", "a.2"),
+    ServerSentEvent("snapshot", '{"total": 1}', "a.1"),
+    ServerSentEvent("message", "one\ntwo", "a.1"),
+    ServerSentEvent("change", "é", "a.2"),
 ]
 
 
@@ -32,13 +32,13 @@ def test_events_are_read_however_the_bytes_are_cut(size: int):
 
 def test_what_a_connection_left_half_said_is_forgotten():
     reader = EventReader()
-    assert list(reader.feed(b"id: 1\ndata: x\n\nid: 2\ndata: half")) == [Event("message", "x", "1")]
+    assert list(reader.feed(b"id: 1\ndata: x\n\nid: 2\ndata: half")) == [ServerSentEvent("message", "x", "1")]
     reader.begin()
     assert reader.last_id == "1"
-    assert list(reader.feed(b"data: y\n\n")) == [Event("message", "y", "1")]
+    assert list(reader.feed(b"data: y\n\n")) == [ServerSentEvent("message", "y", "1")]
 
 
 def test_ids_with_nul_and_retries_that_are_no_number_are_ignored():
     reader = EventReader()
-    assert list(reader.feed(b"id: a\0b\nretry: soon\ndata: x\n\n")) == [Event("message", "x", "")]
+    assert list(reader.feed(b"id: a\0b\nretry: soon\ndata: x\n\n")) == [ServerSentEvent("message", "x", "")]
     assert reader.retry_seconds == 0.0

@@ -12,7 +12,7 @@ import pytest
 
 from laurels.client import NotUnderstood, Refused, Retries, Submission, Unreachable
 from laurels.client.call import Caller
-from laurels.client.operations import Operations
+from laurels.client.operations import ClientOperations
 from laurels.client.steps import Lost, Pause, Reply, Send, Take
 from laurels.errors import (
     BadSignature,
@@ -97,10 +97,10 @@ def problem(status: int, kind: str, **more: object) -> Reply:
     return Reply(status, {}, json.dumps({**content, **more}).encode())
 
 
-def operations(clock: Clock | None = None, secret: str | None = None, **retries: object) -> Operations:
+def operations(clock: Clock | None = None, secret: str | None = None, **retries: object) -> ClientOperations:
     """Whose pauses are as long as they may be."""
     patience = replace(Retries(chance=lambda: 1.0, clock=clock or Clock()), **retries)
-    return Operations(Caller("a-key", secret, retries=patience), "arcade")
+    return ClientOperations(Caller("a-key", secret, retries=patience), "arcade")
 
 
 def ids_of(played: Played) -> list[str]:
@@ -276,10 +276,10 @@ def test_one_call_has_one_request_id():
     assert len({send.request.headers["X-Request-Id"] for send in played.sent}) == 1
 
 
-SUBMITTING: dict[str, Callable[[Operations], Any]] = {
+SUBMITTING: dict[str, Callable[[ClientOperations], Any]] = {
     "scores": lambda operations: operations.submit("b", "ada", 5),
     "matches": lambda operations: operations.match("b", ["ada", "bob"], "ada"),
-    "scores/batch": lambda operations: operations.submit_many("b"),
+    "scores/batch": lambda operations: operations.submit_many("b", []),
 }
 
 
@@ -334,7 +334,7 @@ def test_names_that_no_board_can_have_are_refused_before_anything_is_sent(name: 
 
 
 def test_a_board_needs_a_project():
-    played = Played(Operations(Caller()).definition("b"))
+    played = Played(ClientOperations(Caller()).definition("b"))
     assert isinstance(played.error, InvalidInput)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from laurels.client import AsyncClient, Change, Client, End, Moved, Snapshot
+from laurels.client import AsyncClient, Change, Client, Moved, Snapshot
 from laurels.errors import InvalidInput, NotFound
 from laurels.scores.results import Standing
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 PATIENCE = 30.0
 
 
-async def following(updates: AsyncGenerator[Update]) -> Update:
+async def following(updates: AsyncGenerator[Update]) -> Snapshot | Change:
     async with asyncio.timeout(PATIENCE):
-        return await anext(updates)
+        return (await anext(updates)).value
 
 
 async def test_what_changes_is_told(async_client: AsyncClient, board: str):
     await async_client.submit(board, "ada", 5)
-    async with aclosing(async_client.live(board, limit=2)) as updates:
+    async with aclosing(async_client.watch(board, limit=2)) as updates:
         snapshot = await following(updates)
         assert isinstance(snapshot, Snapshot)
         assert snapshot.entries == (await async_client.page(board, limit=2)).entries
@@ -52,7 +52,7 @@ async def test_what_changes_is_told(async_client: AsyncClient, board: str):
 
 async def test_a_member_is_followed_wherever_it_stands(async_client: AsyncClient, board: str):
     await async_client.submit(board, "ada", 5)
-    async with aclosing(async_client.live(board, limit=1, member="bob")) as updates:
+    async with aclosing(async_client.watch(board, limit=1, member="bob")) as updates:
         snapshot = await following(updates)
         assert isinstance(snapshot, Snapshot)
         assert snapshot.member is None
@@ -65,7 +65,7 @@ async def test_a_member_is_followed_wherever_it_stands(async_client: AsyncClient
 
 async def test_64_bit_scores_are_exact(async_client: AsyncClient):
     await async_client.define("exact", {"score": "int64"})
-    async with aclosing(async_client.live("exact", member="ada")) as updates:
+    async with aclosing(async_client.watch("exact", member="ada")) as updates:
         await following(updates)
         await async_client.submit("exact", "ada", 2**63 - 1)
         change = await following(updates)
@@ -88,7 +88,7 @@ async def test_a_broken_connection_goes_on_where_it_broke(
 
     async with (
         AsyncClient(proxy.address, key=served.key, project=project, sleep=sleep) as unsteady,
-        aclosing(unsteady.live(board)) as updates,
+        aclosing(unsteady.watch(board)) as updates,
     ):
         assert isinstance(await following(updates), Snapshot)
         proxy.faults.extend(["before", "before"])
@@ -104,26 +104,25 @@ async def test_a_broken_connection_goes_on_where_it_broke(
 
 
 async def test_a_board_that_is_dropped_is_the_end(async_client: AsyncClient, board: str):
-    async with aclosing(async_client.live(board)) as updates:
+    async with aclosing(async_client.watch(board)) as updates:
         assert isinstance(await following(updates), Snapshot)
         await async_client.drop(board, allow_drop="all")
-        end = await following(updates)
-        assert isinstance(end, End)
-        assert isinstance(end.error, NotFound)
+        with pytest.raises(NotFound):
+            await following(updates)
         with pytest.raises(StopAsyncIteration):
             await following(updates)
 
 
 async def test_what_cannot_be_followed_is_an_error(async_client: AsyncClient, board: str):
     with pytest.raises(NotFound):
-        await following(async_client.live("nowhere"))
+        await following(async_client.watch("nowhere"))
     with pytest.raises(InvalidInput, match="limit"):
-        await following(async_client.live(board, limit=0))
+        await following(async_client.watch(board, limit=0))
 
 
 async def test_many_follow_with_one_client(async_client: AsyncClient, board: str):
-    async def second_update() -> Update:
-        async with aclosing(async_client.live(board)) as updates:
+    async def second_update() -> Snapshot | Change:
+        async with aclosing(async_client.watch(board)) as updates:
             async with connecting:
                 assert isinstance(await following(updates), Snapshot)
             begun.release()
@@ -141,14 +140,15 @@ async def test_many_follow_with_one_client(async_client: AsyncClient, board: str
 
 
 def test_a_blocking_client_follows_too(client: Client, board: str):
-    with closing(client.live(board)) as updates:
-        assert isinstance(next(updates), Snapshot)
+    with closing(client.watch(board)) as updates:
+        assert isinstance(next(updates).value, Snapshot)
         client.submit(board, "ada", 5)
-        change = next(updates)
+        change = next(updates).value
         assert isinstance(change, Change)
         assert change.entries[0].score == 5
         client.drop(board, allow_drop="all")
-        assert isinstance(next(updates), End)
+        with pytest.raises(NotFound):
+            next(updates)
         assert list(updates) == []
 
 
@@ -162,8 +162,8 @@ def connections_to(served: Served) -> int:
 
 def test_who_stops_listening_hangs_up(served: Served, client: Client, board: str):
     before = connections_to(served)
-    for update in client.live(board):
-        assert isinstance(update, Snapshot)
+    for update in client.watch(board):
+        assert isinstance(update.value, Snapshot)
         client.submit(board, "ada", 5)  # on the connection that is kept
         assert connections_to(served) == before + 1
         break
@@ -182,6 +182,6 @@ async def test_who_stops_awaiting_hangs_up(served: Served, async_client: AsyncCl
 
 
 async def _listen_for_ever(client: AsyncClient, board: str, heard: asyncio.Event) -> None:
-    async with aclosing(client.live(board)) as updates:
+    async with aclosing(client.watch(board)) as updates:
         async for _ in updates:
             heard.set()

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from laurels.client import Change, End, NotUnderstood, Retries, Snapshot, Unreachable
+from laurels.client import Change, NotUnderstood, Retries, Snapshot, Unreachable
 from laurels.client.call import Caller
-from laurels.client.operations import Operations
+from laurels.client.operations import ClientOperations
 from laurels.client.steps import Give, Lost, Pause, Read, Reply, Send
 from laurels.errors import LaurelsError, NotFound, Unauthorized
 from laurels.scores.results import Standing
@@ -44,14 +44,16 @@ def event(name: str, content: object, id: str = "") -> bytes:  # noqa: A002  # a
 class Watched:
     """The updates of a flow that is played with these replies, to its end or as long as there are any."""
 
-    def __init__(self, *replies: Reply | Lost | bytes, **retries: Any) -> None:  # noqa: ANN401  # fields of Retries
+    def __init__(self, *replies: Reply | Lost | bytes, last_id: str | None = None, **retries: Any) -> None:  # noqa: ANN401  # fields of Retries
         self.updates: list[Update] = []
         self.sent: list[Send] = []
         self.pauses: list[float] = []
         self.error: LaurelsError | None = None
         self.now = 0.0
         patience = Retries(chance=lambda: 1.0, clock=lambda: self.now, **retries)
-        flow = Operations(Caller("key", retries=patience), "arcade").live("b", limit=10, member="ada")
+        flow = ClientOperations(Caller("key", retries=patience), "arcade").watch(
+            "b", limit=10, member="ada", last_id=last_id
+        )
         waiting = list(replies)
         try:
             step = next(flow)
@@ -80,7 +82,8 @@ class Watched:
 
 def test_updates_have_types():
     watched = Watched(OPENED, event("snapshot", PAGE, "a.1") + event("change", CHANGE, "a.2"))
-    snapshot, change = watched.updates
+    snapshot, change = (update.value for update in watched.updates)
+    assert [update.id for update in watched.updates] == ["a.1", "a.2"]
     assert isinstance(snapshot, Snapshot)
     assert (snapshot.total, snapshot.entries[0].member) == (1, "ada")
     assert isinstance(change, Change)
@@ -96,7 +99,7 @@ def test_who_is_followed_stands_in_every_update_that_concerns_them():
         event("snapshot", {**PAGE, "member": standing}) + event("change", {**CHANGE, "member": None}),
         event("change", CHANGE),
     )
-    first, *others = (update.member for update in watched.updates if not isinstance(update, End))
+    first, *others = (update.value.member for update in watched.updates)
     assert isinstance(first, Standing)
     assert others == [None, msgspec.UNSET]
 
@@ -117,9 +120,15 @@ def test_a_broken_connection_goes_on_where_it_broke(broken: bytes | Lost):
         OPENED,
         event("change", CHANGE, "a.2"),
     )
-    assert [type(update) for update in watched.updates] == [Snapshot, Change]
+    assert [type(update.value) for update in watched.updates] == [Snapshot, Change]
     assert watched.sent[1].request.headers["Last-Event-ID"] == "a.1"
     assert watched.pauses == [2.1]
+
+
+def test_a_watch_begins_after_the_update_that_is_named():
+    watched = Watched(OPENED, event("change", CHANGE, "a.8"), last_id="a.7")
+    assert watched.sent[0].request.headers["Last-Event-ID"] == "a.7"
+    assert "last_id" not in watched.sent[0].request.path
 
 
 def test_who_is_away_for_a_while_is_waited_for():
@@ -150,11 +159,9 @@ def test_what_is_refused_is_an_error():
 
 def test_the_end_says_why_and_is_the_last():
     watched = Watched(OPENED, event("snapshot", PAGE) + event("end", GONE) + event("snapshot", PAGE))
-    assert len(watched.updates) == 2
-    end = watched.updates[-1]
-    assert isinstance(end, End)
-    assert isinstance(end.error, NotFound)
-    assert "arcade/b" in str(end.error)
+    assert len(watched.updates) == 1
+    assert isinstance(watched.error, NotFound)
+    assert "arcade/b" in str(watched.error)
 
 
 def test_events_that_are_not_known_yet_are_passed_over():

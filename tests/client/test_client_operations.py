@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+import inspect
+from contextlib import aclosing
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from laurels.arguments import ArchiveArguments, FirstPage
+from laurels.boards.keys import BoardRef
+from laurels.boards.preview import Preview
 from laurels.client import AsyncClient, BoardDefinition, Client, Submission, Unreachable, Window
 from laurels.engine import Laurels
 from laurels.errors import Conflict, InvalidInput, NotFound, Unauthorized
+from laurels.history.records import Erased
+from laurels.jobs.state import JobInfo
 from laurels.scores.results import Among, Distribution, Page, Percentile, Standing
+from laurels.scores.view_diff import Update
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -33,10 +42,19 @@ class Either:
         self.client = client
 
     async def __call__(self, operation: str, *args: object, **kwargs: object) -> Any:  # noqa: ANN401  # any answer
-        answer = getattr(self.client, operation)(*args, **kwargs)
-        if not isinstance(self.client, AsyncClient):
-            return list(answer) if operation in {"pages", "entries"} else answer
-        return [item async for item in answer] if operation in {"pages", "entries"} else await answer
+        answer: Any = getattr(self.client, operation)(*args, **kwargs)
+        if inspect.isasyncgen(answer):
+            if operation == "watch":
+                return await first_of(answer)
+            return [item async for item in answer]
+        if inspect.isgenerator(answer):
+            return next(answer) if operation == "watch" else list(answer)
+        return await answer if isinstance(self.client, AsyncClient) else answer
+
+
+async def first_of(updates: AsyncGenerator[Any, Any]) -> Update:
+    async with aclosing(updates):
+        return await anext(updates)
 
 
 @pytest.fixture(params=["blocking", "awaiting"])
@@ -62,6 +80,26 @@ async def scored(either: Either) -> str:
             "submit", "scored", member, score, groups={"country": country}, metadata={"level": score}
         )
     return "scored"
+
+
+@pytest.fixture
+async def ended(either: Either, engine: Laurels, project: str) -> str:
+    """A board with two members in the hour that ended, and a snapshot of it and of its group."""
+    await either(
+        "define",
+        "ended",
+        {
+            "windows": [{"period": "hourly", "keep": 48}],
+            "groups": [["country"]],
+            "archive": {"snapshot": [{"period": "hourly"}]},
+        },
+    )
+    at = datetime.now(UTC) - timedelta(hours=1)
+    for member, score in (("ada", 7), ("bob", 5)):
+        await either("submit", "ended", member, score, at=at, groups={"country": "BR"})
+    (stored,) = await engine.boards(project)
+    await engine.snapshot_taker.take_of(BoardRef(project, "ended"), stored.id)
+    return "ended"
 
 
 async def test_a_board_is_defined_changed_and_dropped(either: Either, project: str):
@@ -143,6 +181,84 @@ async def test_every_question_is_answered_as_the_engine_answers_it(
     assert await either("windows", scored, period="daily", limit=1) == await engine.windows(
         board, period="daily", limit=1
     )
+
+
+async def test_what_would_change_is_previewed(either: Either, scored: str, engine: Laurels, project: str):
+    asked = {**DEFINITION, "windows": [{"period": "weekly"}], "order": "asc"}
+    preview = await either("preview", scored, asked)
+    assert preview == await engine.preview(f"{project}/{scored}", asked)
+    assert type(preview) is Preview
+    assert [drop.window for drop in preview.drops] == ["all_time", "daily"]
+    assert await either("preview", scored, preview.definition) == preview
+    assert (await either("definition", scored)).order == "desc"
+
+
+async def test_the_archive_is_answered_as_the_engine_answers_it(
+    either: Either, engine: Laurels, project: str, ended: str
+):
+    board = f"{project}/{ended}"
+    narrow: ArchiveArguments = {"period": "hourly", "group": "country=BR"}
+    for where in (ArchiveArguments(), narrow):
+        history = await either("history", ended, "ada", limit=1, **where)
+        assert history == await engine.history(board, "ada", limit=1, **where)
+        assert [past.score for past in history.windows] == [7]
+    listed = await either("snapshots", ended)
+    assert listed == await engine.snapshots(board)
+    assert [each.period for each in listed.snapshots] == ["hourly"] * 2
+    first = await either("snapshots", ended, limit=1, period="hourly")
+    assert first == await engine.snapshots(board, limit=1, period="hourly")
+    rest = await either("snapshots", ended, cursor=first.next, period="hourly")
+    assert [*first.snapshots, *rest.snapshots] == listed.snapshots
+    identity = listed.snapshots[0].id
+    assert await either("snapshot", ended, identity, limit=1) == await engine.snapshot(
+        board, identity, limit=1
+    )
+    with pytest.raises(NotFound, match="no snapshot 'none'"):
+        await either("snapshot", ended, "none")
+
+
+async def test_a_member_is_erased(either: Either, scored: str, project: str):
+    erased = await either("erase", project, "ada")
+    assert type(erased) is Erased
+    assert (erased.boards, erased.windows) == (1, 4)
+    assert (await either("erase", project, "ada")).windows == 0
+    with pytest.raises(NotFound):
+        await either("standing", scored, "ada")
+
+
+async def test_jobs_are_listed_and_requested(either: Either, engine: Laurels):
+    listed = await either("jobs")
+    assert [job.state.name for job in listed] == [job.state.name for job in await engine.jobs()]
+    requested = await either("request_job", "snapshots")
+    assert type(requested) is JobInfo
+    assert requested.state.requested_at is not None
+    (found,) = [job for job in await engine.jobs() if job.state.name == "snapshots"]
+    assert requested == replace(found, state=replace(found.state, seconds=0.0))
+    with pytest.raises(NotFound, match="there is no job 'lunch'"):
+        await either("request_job", "lunch")
+
+
+async def test_boards_are_the_engines(either: Either, scored: str, engine: Laurels, project: str):
+    (listed,) = await either("boards")
+    (stored,) = await engine.boards(project)
+    assert listed == replace(stored, id=0)
+    assert await either("projects") == await engine.projects()
+    assert await either("definition", scored) == await engine.definition(f"{project}/{scored}")
+
+
+async def test_pages_entries_and_updates_are_the_engines(
+    either: Either, scored: str, engine: Laurels, project: str
+):
+    board = f"{project}/{scored}"
+    where: FirstPage = {"limit": 2, "start": "bottom", "group": "country=JP", "change": True}
+    for asked in (where, FirstPage(limit=3)):
+        assert await either("pages", scored, **asked) == [page async for page in engine.pages(board, **asked)]
+        assert await either("entries", scored, **asked) == [
+            entry async for entry in engine.entries(board, **asked)
+        ]
+    update = await either("watch", scored, limit=2, member="joe")
+    assert type(update) is Update
+    assert update.value == (await first_of(engine.watch(board, limit=2, member="joe"))).value
 
 
 async def test_answers_are_the_engines_own_types(either: Either, scored: str):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import subprocess
 import sys
 from pathlib import Path
@@ -10,9 +9,8 @@ from pathlib import Path
 import pytest
 
 import laurels.client
-from laurels import Laurels
 from laurels.client import AsyncClient, Client
-from laurels.client.operations import Operations
+from laurels.client.operations import ClientOperations
 
 SERVER = {"alembic", "fastapi", "psycopg", "redis", "sqlalchemy", "starlette", "typer", "uvicorn", "uvloop"}
 FOLDER = Path(laurels.client.__file__).parent
@@ -34,29 +32,8 @@ def test_only_the_drivers_wait_and_send():
         assert talks == (path.name in DRIVERS), path.name
 
 
-def test_both_clients_have_every_operation():
-    operations = {name for name in vars(Operations) if not name.startswith("_")}
-    assert operations <= {name for name in vars(Client) if inspect.isfunction(getattr(Client, name))}
-    assert operations <= {
-        name for name in vars(AsyncClient) if inspect.isfunction(getattr(AsyncClient, name))
-    }
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["among", "around", "define", "definition", "distribution", "drop", "match", "page", "percentile",
-     "remove", "standing", "submit", "windows"],
-)  # fmt: skip
-def test_operations_take_what_the_engines_take(name: str):
-    ours, theirs = (
-        [str(each) for each in inspect.signature(getattr(kind, name)).parameters.values()]
-        for kind in (Operations, Laurels)
-    )
-    assert theirs[: len(ours)] == ours
-
-
 @pytest.mark.parametrize("client", [Client, AsyncClient])
 def test_operations_say_what_they_do(client: type[Client | AsyncClient]):
-    for name in vars(Operations):
+    for name in vars(ClientOperations):
         if not name.startswith("_"):
             assert getattr(client, name).__doc__, name

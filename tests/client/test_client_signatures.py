@@ -20,7 +20,7 @@ from laurels.client import AsyncClient, Client, Submission
 if TYPE_CHECKING:
     from loopback_proxy import Proxy
 
-    from laurels.client.lines import Compression
+    from laurels.arguments import Compression
 
     from .conftest import Served
 

@@ -97,21 +97,41 @@ class Cut:
 WHOLE = Cut()
 
 
-def parse_cut(text: str | None, definition: BoardDefinition) -> Cut:
-    """The group that `group=` asks for: `country=BR`; escapes such as %2C stand for what would mislead."""
-    if not text:
-        return WHOLE
-    asked: dict[str, str] = {}
-    for part in text.split(","):
+def group_text(group: str | Mapping[str, str] | None) -> str | None:
+    """A group as `group=` takes it: `country=BR`. A caller may give it so, or as a mapping."""
+    if group is None or isinstance(group, str):
+        return group
+    for name, value in group.items():
+        if not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers exist
+            raise InvalidInput.at("group", f"the value of {name!r} must be a string")
+    return str(Cut(tuple(group), tuple(group.values())))
+
+
+def group_dict(group: str | Mapping[str, str] | None, field: str = "groups") -> dict[str, str] | None:
+    """The value of each dimension, from a mapping or a text: `country=BR`. In a text, escapes such as %2C
+    stand for characters that have a meaning.
+    """
+    if group is None:
+        return None
+    if not isinstance(group, str):
+        return dict(group)
+    named: dict[str, str] = {}
+    for part in group.split(",") if group else ():
         name, equals, value = part.partition("=")
-        if not equals or name in asked:
-            raise InvalidInput.at(
-                "group", f"write it like country=BR or region=asia,city=tokyo, not {text!r}"
-            )
+        if not equals or name in named:
+            raise InvalidInput.at(field, f"write it like country=BR or region=asia,city=tokyo, not {group!r}")
         try:
-            asked[name] = unquote_to_bytes(value).decode()
+            named[name] = unquote_to_bytes(value).decode()
         except UnicodeError as error:
-            raise InvalidInput.at("group", f"{value!r} is not UTF-8") from error
+            raise InvalidInput.at(field, f"{value!r} is not UTF-8") from error
+    return named
+
+
+def parse_cut(group: str | Mapping[str, str] | None, definition: BoardDefinition) -> Cut:
+    """The cut of a board that a group means."""
+    asked = group_dict(group_text(group), "group")
+    if not asked:
+        return WHOLE
     for dimensions in definition.groups:
         if set(dimensions) == asked.keys():
             return Cut(dimensions, tuple(asked[name] for name in dimensions))

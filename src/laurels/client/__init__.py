@@ -36,19 +36,17 @@ laurels.errors.NotFound: examples/client: 'zoe' has no entry in all_time (reques
 from laurels.boards.definition import BoardDefinition, StoredBoard, Window
 from laurels.client.async_client import AsyncClient
 from laurels.client.errors import NotUnderstood, Refused, Unreachable
-from laurels.client.live import End, Update
 from laurels.client.operations import Health
 from laurels.client.retries import Retries
 from laurels.client.sync_client import Client
 from laurels.scores.submission import Submission
-from laurels.scores.view_diff import Change, Moved, Snapshot
+from laurels.scores.view_diff import Change, Moved, Snapshot, Update
 
 __all__ = [
     "AsyncClient",
     "BoardDefinition",
     "Change",
     "Client",
-    "End",
     "Health",
     "Moved",
     "NotUnderstood",

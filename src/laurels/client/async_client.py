@@ -1,25 +1,24 @@
-"""The client whose answers are awaited."""
+"""The client for asyncio."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator
+from collections.abc import AsyncIterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
 import httpx
 
-from laurels.client.operations import Operations
-from laurels.client.options import LIMITS, ClientOptions, caller_of, check_address
-from laurels.client.steps import Give, Lost, Pause, Reply, Send, Take
+from laurels.arguments import runs
+from laurels.client.operations import ClientOperations
+from laurels.client.options import ClientOptions, caller_of, check_address
+from laurels.client.steps import Give, Lost, Pause, Reply, Send, Take, giving
+from laurels.client.transport import BROKEN, LIMITS, forget_request, lost_by, request_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Iterator
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator
 
-    from laurels.client.operations import Batching
     from laurels.client.steps import Flow, Step, Stream
-    from laurels.errors import InvalidInput
-    from laurels.scores.submission import BatchResult, Submission
 
 P = ParamSpec("P")
 Answer = TypeVar("Answer")
@@ -30,21 +29,15 @@ class AsyncClientOptions(ClientOptions, total=False):
     transport: httpx.AsyncBaseTransport | None
     """How requests travel; by default over TCP."""
     sleep: Callable[[float], Awaitable[None]]
-    """How the pauses between tries are waited."""
+    """Waits between tries."""
 
 
 class _AsyncDriver:
     """Performs the steps of one flow."""
 
-    def __init__(
-        self,
-        http: httpx.AsyncClient,
-        sleep: Callable[[float], Awaitable[None]],
-        given: Iterator[Any] | AsyncIterator[Any],
-    ) -> None:
+    def __init__(self, http: httpx.AsyncClient, sleep: Callable[[float], Awaitable[None]]) -> None:
         self._http = http
         self._sleep = sleep
-        self._given = given
         self._response: httpx.Response | None = None
         self._pieces: AsyncIterator[bytes] | None = None
 
@@ -52,37 +45,18 @@ class _AsyncDriver:
         if isinstance(step, Pause):
             return await self._sleep(step.seconds)
         if isinstance(step, Take):
-            return await self._take(step.most)
+            return await _taken(step)
         try:
             return await (self._send(step) if isinstance(step, Send) else self._read())
-        except (httpx.TransportError, httpx.DecodingError) as error:
-            return Lost(f"{type(error).__name__} {error}".strip())
-
-    async def _take(self, most: int) -> list[Any]:
-        if not isinstance(self._given, AsyncIterator):
-            return list(islice(self._given, most))
-        taken: list[Any] = []
-        while len(taken) < most:
-            try:
-                taken.append(await anext(self._given))
-            except StopAsyncIteration:
-                break
-        return taken
+        except BROKEN as error:
+            return lost_by(error)
 
     async def _read(self) -> bytes:
         return await anext(self._pieces, b"") if self._pieces else b""
 
     async def _send(self, step: Send) -> Reply:
         await self.close()
-        asked = step.request
-        request = self._http.build_request(
-            asked.method,
-            asked.path,
-            content=asked.body,
-            headers=asked.headers,
-            timeout=httpx.Timeout(step.timeout, read=step.silence or step.timeout),
-        )
-        response = self._response = await self._http.send(request, stream=True)
+        response = self._response = await self._http.send(request_of(self._http, step), stream=True)
         if step.silence and response.is_success:
             self._pieces = response.aiter_bytes()
             return Reply(response.status_code, response.headers, b"")
@@ -94,32 +68,40 @@ class _AsyncDriver:
     async def close(self) -> None:
         if self._response is not None:
             await self._response.aclose()
-            # The two know each other: without this, the request's body stays until the next collection.
-            self._response.stream = httpx.ByteStream(b"")
+            forget_request(self._response)
             self._response = None
 
 
-def _awaiting(
-    operation: Callable[Concatenate[Operations, P], Flow[Answer]],
-) -> Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, Answer]]:
-    """The operation, run until it has its answer."""
+async def _taken(step: Take) -> list[Any]:
+    items: AsyncIterator[Any] | Iterator[Any] = step.items
+    if not isinstance(items, AsyncIterator):
+        return list(islice(items, step.most))
+    taken: list[Any] = []
+    while len(taken) < step.most:
+        try:
+            taken.append(await anext(items))
+        except StopAsyncIteration:
+            break
+    return taken
 
-    async def wait(self: AsyncClient, *args: P.args, **kwargs: P.kwargs) -> Answer:
+
+def _answering(
+    operation: Callable[Concatenate[ClientOperations, P], Flow[Answer]],
+) -> Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, Answer]]:
+    @runs(operation)
+    async def run(self: AsyncClient, *args: P.args, **kwargs: P.kwargs) -> Answer:
         return await self.run(operation(self.operations, *args, **kwargs))
 
-    wait.__name__, wait.__doc__ = operation.__name__, operation.__doc__
-    return wait
+    return run
 
 
 def _iterating(
-    operation: Callable[Concatenate[Operations, P], Stream[Item]],
+    operation: Callable[Concatenate[ClientOperations, P], Stream[Item]],
 ) -> Callable[Concatenate[AsyncClient, P], AsyncGenerator[Item]]:
-    """The operation, run as far as its items are asked for."""
-
+    @runs(operation, "AsyncGenerator[{}]")
     def iterate(self: AsyncClient, *args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[Item]:
         return self.iterate(operation(self.operations, *args, **kwargs))
 
-    iterate.__name__, iterate.__doc__ = operation.__name__, operation.__doc__
     return iterate
 
 
@@ -127,7 +109,7 @@ class AsyncClient:
     """A Laurels server, by its address, for asyncio. Safe to use from several tasks."""
 
     def __init__(self, address: str, **options: Unpack[AsyncClientOptions]) -> None:
-        self.operations = Operations(caller_of(options), options.get("project"))
+        self.operations = ClientOperations(caller_of(options), options.get("project"))
         self._http = httpx.AsyncClient(
             base_url=check_address(address), limits=LIMITS, transport=options.get("transport")
         )
@@ -142,23 +124,14 @@ class AsyncClient:
     async def close(self) -> None:
         await self._http.aclose()
 
-    async def run(self, flow: Flow[Answer], given: Iterable[Any] | AsyncIterable[Any] = ()) -> Answer:
+    async def run(self, flow: Flow[Answer]) -> Answer:
         """Runs a flow to its end."""
-        driver = _AsyncDriver(
-            self._http, self._sleep, aiter(given) if isinstance(given, AsyncIterable) else iter(given)
-        )
-        try:
-            step = next(flow)
-            while True:
-                step = flow.send(await driver.perform(step))
-        except StopIteration as end:
-            return end.value
-        finally:
-            flow.close()
+        (answer,) = [item async for item in self.iterate(giving(flow))]
+        return answer
 
     async def iterate(self, stream: Stream[Item]) -> AsyncGenerator[Item]:
         """Runs a flow as far as its items are asked for."""
-        driver = _AsyncDriver(self._http, self._sleep, iter(()))
+        driver = _AsyncDriver(self._http, self._sleep)
         try:
             step = next(stream)
             while True:
@@ -173,38 +146,31 @@ class AsyncClient:
             await driver.close()
             stream.close()
 
-    async def submit_many(
-        self,
-        board: str,
-        submissions: Iterable[Submission | InvalidInput] | AsyncIterable[Submission | InvalidInput],
-        progress: Callable[[int], None] | None = None,
-        **how: Unpack[Batching],
-    ) -> BatchResult:
-        """Many submissions; a bad one harms no other. `progress` hears how many are done.
-
-        Millions may come from a generator, async or not: they go out in requests of at most 5,000, and only
-        one request's worth is held at a time. Every one has an id before it is first sent, so none counts
-        twice.
-        """
-        return await self.run(self.operations.submit_many(board, progress, **how), submissions)
-
-    define = _awaiting(Operations.define)
-    definition = _awaiting(Operations.definition)
-    drop = _awaiting(Operations.drop)
-    projects = _awaiting(Operations.projects)
-    boards = _awaiting(Operations.boards)
-    submit = _awaiting(Operations.submit)
-    match = _awaiting(Operations.match)
-    page = _awaiting(Operations.page)
-    pages = _iterating(Operations.pages)
-    entries = _iterating(Operations.entries)
-    standing = _awaiting(Operations.standing)
-    around = _awaiting(Operations.around)
-    among = _awaiting(Operations.among)
-    remove = _awaiting(Operations.remove)
-    set_metadata = _awaiting(Operations.set_metadata)
-    windows = _awaiting(Operations.windows)
-    percentile = _awaiting(Operations.percentile)
-    distribution = _awaiting(Operations.distribution)
-    live = _iterating(Operations.live)
-    health = _awaiting(Operations.health)
+    define = _answering(ClientOperations.define)
+    preview = _answering(ClientOperations.preview)
+    definition = _answering(ClientOperations.definition)
+    drop = _answering(ClientOperations.drop)
+    projects = _answering(ClientOperations.projects)
+    boards = _answering(ClientOperations.boards)
+    submit = _answering(ClientOperations.submit)
+    submit_many = _answering(ClientOperations.submit_many)
+    match = _answering(ClientOperations.match)
+    page = _answering(ClientOperations.page)
+    pages = _iterating(ClientOperations.pages)
+    entries = _iterating(ClientOperations.entries)
+    watch = _iterating(ClientOperations.watch)
+    standing = _answering(ClientOperations.standing)
+    around = _answering(ClientOperations.around)
+    among = _answering(ClientOperations.among)
+    percentile = _answering(ClientOperations.percentile)
+    distribution = _answering(ClientOperations.distribution)
+    windows = _answering(ClientOperations.windows)
+    history = _answering(ClientOperations.history)
+    snapshots = _answering(ClientOperations.snapshots)
+    snapshot = _answering(ClientOperations.snapshot)
+    set_metadata = _answering(ClientOperations.set_metadata)
+    remove = _answering(ClientOperations.remove)
+    erase = _answering(ClientOperations.erase)
+    jobs = _answering(ClientOperations.jobs)
+    request_job = _answering(ClientOperations.request_job)
+    health = _answering(ClientOperations.health)

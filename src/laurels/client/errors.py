@@ -11,13 +11,13 @@ LaurelsError                500   an error on the server's side
 │   └── DropNotAllowed      409   the change would drop entries or snapshots; ``drops`` says which
 ├── RateLimited             429   too many requests, for longer than the client's retries go on
 ├── Refused                 4xx   any other refusal; ``problem`` and ``answered`` say which
-├── NotUnderstood                 the answer is not one of Laurels': is the address right?
+├── NotUnderstood                 the answer does not come from Laurels: is the address right?
 └── Unavailable             503   a store does not answer; nothing was changed
     └── OutcomeUnknown      503   the change may have been made; ``retry_with`` is the id to repeat it by
         └── Unreachable           no answer came, whether or not the request arrived
 
-A problem is told by its `type`, so the same `except` serves in process and over HTTP. The message ends in the
-id under which the server's log has the request.
+The problem's `type` decides the class, so the same `except` works in process and over HTTP. The message ends
+in the id that the request has in the server's log.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from laurels.client.steps import Reply
 
-# What a proxy says of a server that it cannot reach.
+# Statuses of a proxy that cannot reach its server.
 GATEWAY: Final = frozenset({502, 503, 504})
 
 
@@ -71,7 +71,7 @@ class Refused(LaurelsError):
 
 
 class ProblemDetails(msgspec.Struct, frozen=True):
-    """What the server says went wrong (RFC 9457)."""
+    """A problem (RFC 9457) that the server answered."""
 
     type: str
     status: int
@@ -99,7 +99,7 @@ def problem_of(encoded: bytes | str) -> ProblemDetails | None:
 
 
 def error_of(reply: Reply | Lost, request_id: str) -> LaurelsError:
-    """The error that an answer which is none, or a bad one, stands for."""
+    """The error for an answer that is bad or did not come."""
     if isinstance(reply, Lost):
         return Unreachable(_signed(f"no answer came: {reply.why}", request_id))
     problem = problem_of(reply.body)
@@ -115,7 +115,7 @@ def error_of(reply: Reply | Lost, request_id: str) -> LaurelsError:
 
 
 def error_for(problem: ProblemDetails, request_id: str = "") -> LaurelsError:
-    """The error that has the problem's kind."""
+    """The error of the problem's kind."""
     kind = _kinds().get(problem.kind)
     detail = _signed(problem.detail, problem.request_id or request_id)
     if kind is None:
@@ -134,7 +134,7 @@ def _signed(detail: str, request_id: str) -> str:
 
 
 def _kinds() -> dict[str, type[LaurelsError]]:
-    """What the server may send: `laurels.errors`; of several with one kind, the nearest to the root."""
+    """The errors of `laurels.errors` by kind; of several with one kind, the nearest to the root."""
     known: dict[str, type[LaurelsError]] = {}
     for kind in _tree(LaurelsError):
         if kind.__module__ == LaurelsError.__module__:

@@ -13,11 +13,11 @@ _LINE_END: Final = re.compile(rb"\r\n|\n|\r")
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class ServerSentEvent:
     name: str
     data: str
     id: str
-    """The last id that was seen, this event's or one before."""
+    """The last id so far: of this event or an earlier one."""
 
 
 class EventReader:
@@ -27,24 +27,24 @@ class EventReader:
     >>> list(reader.feed(b'id: 7\nevent: change\ndata: {"total"'))
     []
     >>> list(reader.feed(b': 3}\n\n: a comment\n'))
-    [Event(name='change', data='{"total": 3}', id='7')]
+    [ServerSentEvent(name='change', data='{"total": 3}', id='7')]
     """
 
-    def __init__(self) -> None:
+    def __init__(self, last_id: str = "") -> None:
         self.retry_seconds = 0.0
-        """How long the server wants its clients to wait before they come back."""
-        self.last_id = ""
-        """Of the last event; it outlives the connection."""
+        """How long the server wants its clients to wait before they reconnect."""
+        self.last_id = last_id
+        """Of the last event; kept when the connection breaks."""
         self.begin()
 
     def begin(self) -> None:
-        """Forgets what a connection left half said."""
+        """Drops the unfinished event of the connection before."""
         self._rest = b""
         self._name = ""
         self._data: list[str] = []
         self._id = self.last_id
 
-    def feed(self, piece: bytes) -> Iterator[Event]:
+    def feed(self, piece: bytes) -> Iterator[ServerSentEvent]:
         *lines, self._rest = self._cut(self._rest + piece)
         for line in lines:
             if line:
@@ -52,7 +52,7 @@ class EventReader:
                 continue
             self.last_id = self._id
             if self._data:
-                yield Event(self._name or "message", "\n".join(self._data), self._id)
+                yield ServerSentEvent(self._name or "message", "\n".join(self._data), self._id)
             self._name, self._data = "", []
 
     @staticmethod

@@ -1,7 +1,7 @@
 """Many submissions, as lines of JSON, in requests of bounded size.
 
-Each request is repeated as a whole until it is answered, its submissions under the same ids, so a connection
-that breaks midway loses nothing and counts nothing twice. No more is held than one request's worth.
+The client repeats each request as a whole, with the same ids, until it is answered. So a connection that
+breaks midway loses nothing and counts nothing twice. Memory holds one request at a time.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import gzip
 from collections.abc import Callable, Mapping  # noqa: TC003  # the fields of a dataclass
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import zstandard
@@ -20,15 +20,14 @@ from laurels.errors import InvalidInput, LaurelsError
 from laurels.scores.submission import BatchResult, Rejected, Submission
 
 if TYPE_CHECKING:
+    from laurels.arguments import Compression
     from laurels.client.call import Caller
     from laurels.client.steps import Flow
 
-Compression: TypeAlias = Literal["gzip", "zstd"]
-
-# What one request carries at most, before it is compressed; the server takes 64 MiB.
+# The most that one request carries, before compression; the server takes 64 MiB.
 SUBMISSIONS: Final = 5000
 BYTES: Final = 4 * 2**20
-# How many are taken from the caller at once.
+# How many the flow takes from the caller at once.
 TAKEN: Final = 100
 
 LINES: Final = "application/x-ndjson"
@@ -38,13 +37,15 @@ _encoder = msgspec.json.Encoder()
 
 @dataclass(frozen=True)
 class Batch:
-    """How a batch is sent, and who hears of it."""
+    """A batch, and how it is sent."""
 
+    items: Any
+    """The iterator that gives the submissions."""
     id: str
     compress: Compression | None = None
     progress: Callable[[int], None] | None = None
     durability: Mapping[str, str] = field(default_factory=dict[str, str])
-    """The header that asks for it, if any."""
+    """The header that asks for it, or nothing."""
 
     def headers(self) -> dict[str, str]:
         coded = {"Content-Encoding": self.compress} if self.compress else {}
@@ -57,8 +58,8 @@ class Batch:
 
 
 @dataclass
-class _LineChunk:
-    """The lines of one request, and the place of each in the whole batch."""
+class _BatchRequest:
+    """The lines of one request, and the place of each in the batch."""
 
     body: bytearray = field(default_factory=bytearray)
     places: list[int] = field(default_factory=list[int])
@@ -84,17 +85,17 @@ class _Sending:
         self._caller = caller
         self._path = path
         self._batch = batch
-        self._chunk = _LineChunk()
+        self._part = _BatchRequest()
         self._place = 0
         self._accepted = 0
         self._rejected: list[Rejected] = []
 
     def send_all(self) -> Flow[BatchResult]:
         taken: list[Submission | InvalidInput]
-        while taken := (yield Take(TAKEN)):
+        while taken := (yield Take(self._batch.items, TAKEN)):
             for given in taken:
                 self._add(given)
-                if self._chunk.is_full:
+                if self._part.is_full:
                     yield from self._send()
         yield from self._send()
         return BatchResult(self._accepted, sorted(self._rejected, key=lambda rejected: rejected.index))
@@ -103,23 +104,23 @@ class _Sending:
         try:
             if isinstance(given, InvalidInput):
                 raise given
-            self._chunk.add(self._place, given, self._batch)
+            self._part.add(self._place, given, self._batch)
         except InvalidInput as error:
             self._rejected.append(Rejected(self._place, error.detail))
         self._place += 1
 
     def _send(self) -> Flow[None]:
-        if self._chunk.places:
-            result = yield from self._sent(self._chunk)
+        if self._part.places:
+            result = yield from self._sent(self._part)
             self._accepted += result.accepted
             for each in result.rejected:
-                self._rejected.append(Rejected(self._chunk.places[each.index], each.detail))
-            self._chunk = _LineChunk()
+                self._rejected.append(Rejected(self._part.places[each.index], each.detail))
+            self._part = _BatchRequest()
         if self._batch.progress:
             self._batch.progress(self._place)
 
-    def _sent(self, chunk: _LineChunk) -> Flow[BatchResult]:
-        body = self._batch.packed(bytes(chunk.body))
+    def _sent(self, part: _BatchRequest) -> Flow[BatchResult]:
+        body = self._batch.packed(bytes(part.body))
         request = Request("POST", self._path, body=body, headers=self._batch.headers())
         try:
             return decoded(
@@ -127,12 +128,12 @@ class _Sending:
             )
         except LaurelsError as error:
             error.add_note(
-                f"the {chunk.places[0]} submissions before these are done; "
+                f"the {part.places[0]} submissions before these are done; "
                 f"repeat the batch with id={self._batch.id!r}, and nothing counts twice"
             )
             raise
 
 
 def submit(caller: Caller, path: str, batch: Batch) -> Flow[BatchResult]:
-    """What became of everything that the caller gives; `rejected` counts from the first of it."""
+    """Sends all submissions. Each of `rejected` has its place among all of them."""
     return _Sending(caller, path, batch).send_all()

@@ -1,41 +1,55 @@
-"""Every operation as a flow: what is asked, and what the answer means.
+"""Every operation as a flow: the request, and what its answer means.
 
-The names, arguments and results are those of `laurels.Laurels`. A new route is a method here, and a line in
-each of the two clients (`blocking`, `awaiting`).
+Names, arguments and results are those of `laurels.Laurels`. A new operation is a method here, and a line in
+each of the two clients (`sync_client`, `async_client`).
 """
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterable, Mapping
+from dataclasses import replace
 from datetime import datetime  # noqa: TC003  # msgspec reads the annotations
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, Unpack, cast
 from urllib.parse import quote, urlencode
 from uuid import uuid4
 
 import msgspec
 from msgspec import UNSET, UnsetType
-from pydantic import ValidationError
 
-from laurels.boards.definition import BoardDefinition, StoredBoard, field_errors
-from laurels.boards.keys import BoardRef
+from laurels.arguments import following
+from laurels.boards.definition import BoardDefinition, StoredBoard
+from laurels.boards.keys import BoardRef, group_text
+from laurels.boards.preview import Preview
 from laurels.boards.windows import WindowInfo  # noqa: TC001  # msgspec reads the annotations
 from laurels.client import lines, live
-from laurels.client.decoding import decoded
-from laurels.client.errors import NotUnderstood, error_of, problem_of
+from laurels.client.decoding import decoded, parsed
+from laurels.client.errors import error_of, problem_of
 from laurels.client.steps import Give, Lost, Request, Send
 from laurels.errors import InvalidInput, NotFound
+from laurels.history.records import Erased, History, SnapshotList, SnapshotPage
+from laurels.jobs.state import JobInfo, JobState
 from laurels.ratings.match import Match, Matched
 from laurels.scores.results import Among, Distribution, Entry, Page, Percentile, Standing
 from laurels.scores.submission import BatchResult, MetadataSet, Submission, Submitted, check_member
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-    from laurels.arguments import AboutMatch, Carried, InWindow, Paging, Selection
+    from laurels.arguments import (
+        AboutMatch,
+        ArchiveArguments,
+        Batching,
+        Carried,
+        FirstPage,
+        InWindow,
+        Paging,
+        Selection,
+        WatchArguments,
+    )
     from laurels.boards.ordering import Score
     from laurels.client.call import Caller
-    from laurels.client.lines import Compression
-    from laurels.client.live import Update
     from laurels.client.steps import Flow, Reply, Stream
+    from laurels.scores.view_diff import Update
     from laurels.valkey.messages import Durability
 
 Query: TypeAlias = "Mapping[str, object]"
@@ -45,54 +59,14 @@ JSON: Final = {"Content-Type": "application/json"}
 
 
 class Health(msgspec.Struct, frozen=True):
-    """Whether the server can answer, and what it found of each thing that it needs."""
+    """Whether the server is ready, and the result of each of its checks."""
 
     ready: bool
     checks: dict[str, str]
 
 
-class Stretch(TypedDict, total=False):
-    """Which pages: `limit` entries each, from an end or from a rank on."""
-
-    period: str | None
-    slot: str | None
-    group: str | None
-    limit: int
-    start: Literal["top", "bottom"]
-    rank: int | None
-    change: bool
-
-
-class Watching(TypedDict, total=False):
-    """Which view of a board: the best of a window, and perhaps one member wherever it stands."""
-
-    period: str | None
-    slot: str | None
-    group: str | None
-    limit: int
-    member: str | None
-
-
-class Batching(TypedDict, total=False):
-    id: str | None
-    """Gives each submission without an id of its own the id `ID.INDEX`; made if it is not given."""
-    compress: Compression | None
-    """How the lines are compressed on their way."""
-    durability: Durability | None
-    """How safe each request's submissions must be before it is answered."""
-
-
-class _Board(msgspec.Struct, frozen=True):
-    project: str
-    board: str
-    version: int
-    created_at: datetime
-    updated_at: datetime
-    definition: dict[str, Any]
-
-
 class _Boards(msgspec.Struct, frozen=True):
-    boards: list[_Board]
+    boards: list[StoredBoard]
 
 
 class _Projects(msgspec.Struct, frozen=True):
@@ -107,7 +81,15 @@ class _Readiness(msgspec.Struct, frozen=True):
     checks: dict[str, str]
 
 
-class Operations:
+class _Jobs(msgspec.Struct, frozen=True):
+    jobs: list[msgspec.Raw]
+
+
+class _Due(msgspec.Struct, frozen=True):
+    next_due: datetime | None
+
+
+class ClientOperations:
     def __init__(self, caller: Caller, project: str | None = None) -> None:
         self._caller = caller
         self._project = project
@@ -121,38 +103,37 @@ class Operations:
         *,
         allow_drop: str | Iterable[str] = (),
     ) -> Flow[StoredBoard]:
-        """Creates the board, or changes it; a mapping is the JSON of the API. `allow_drop` names the windows
-        that may lose entries (`"weekly,monthly"`), else `DropNotAllowed`.
+        """Creates the board or changes it; a mapping is the JSON of the API. `allow_drop` names the windows
+        that may lose entries (`"weekly,monthly"`); raises `DropNotAllowed` if others would.
         """
-        if isinstance(definition, BoardDefinition):
-            fields: Mapping[str, Any] = definition.model_dump(mode="json", exclude_defaults=True)
-        else:
-            fields = definition or {}
-        path = _asking(self._path(board), _allowing(allow_drop))
-        request = Request("PUT", path, body=_encoded("definition", fields), headers=JSON)
-        reply = yield from self._caller.call(request)
-        return _stored(decoded(reply, _Board), created=reply.status == 201)
+        path = _with_query(self._path(board), _consent(allow_drop))
+        reply = yield from self._caller.call(Request("PUT", path, _encoded_definition(definition), JSON))
+        return replace(decoded(reply, StoredBoard), created=reply.status == 201)
+
+    def preview(self, board: str, definition: BoardDefinition | Mapping[str, Any]) -> Flow[Preview]:
+        """What `define` would change, and the windows and keys that it would make. Changes nothing."""
+        request = Request("POST", f"{self._path(board)}/preview", _encoded_definition(definition), JSON)
+        return decoded((yield from self._caller.call(request)), Preview)
 
     def definition(self, board: str) -> Flow[BoardDefinition]:
         """The definition in force."""
-        return _stored((yield from self._asked(self._path(board), _Board))).definition
+        return (yield from self._read(self._path(board), StoredBoard)).definition
 
     def drop(self, board: str, *, allow_drop: str | Iterable[str] = ()) -> Flow[None]:
         """Drops the board. Raises `DropNotAllowed` if it holds entries, unless `allow_drop` is `"all"`."""
-        path = _asking(self._path(board), _allowing(allow_drop))
+        path = _with_query(self._path(board), _consent(allow_drop))
         yield from self._caller.call(Request("DELETE", path), once_gone=True)
 
     def projects(self) -> Flow[list[str]]:
         """The projects that have boards and that the key may see, by name."""
-        return (yield from self._asked("/v1/projects", _Projects)).projects
+        return (yield from self._read("/v1/projects", _Projects)).projects
 
     def boards(self, project: str | None = None) -> Flow[list[StoredBoard]]:
-        """The boards of a project, by default the client's own, by name."""
+        """The boards of a project, by name; by default of the client's own."""
         name = project or self._project
         if not name:
             raise InvalidInput.at("project", "name one, or give the client a project")
-        listed = yield from self._asked(f"/v1/projects/{_segment(name)}/boards", _Boards)
-        return [_stored(board) for board in listed.boards]
+        return (yield from self._read(f"{_project(name)}/boards", _Boards)).boards
 
     # Scores
 
@@ -165,17 +146,16 @@ class Operations:
         durability: Durability | None = None,
         **carried: Unpack[Carried],
     ) -> Flow[Submitted]:
-        """One score for one member, and where it leaves it in the board's first window.
+        """Submits one score for one member, and says where it stands in the board's first window.
 
-        It has an id before it is first sent, so it counts once, however often it has to be tried. If it
-        counted but its answer was lost, the answer to the next try says that it was not `applied`.
+        It has an id before it is first sent, so it counts once, however often the client tries. If it counted
+        but the answer was lost, the next answer says that it was not `applied`.
         """
-        given = Submission(member, score, **carried)
+        given = Submission.of(member, score, carried)
         if given.id is None:
             given.id = uuid4().hex
-        headers = {**JSON, **_durable(durability)}
-        request = Request("POST", f"{self._path(board)}/scores", _encoded("submission", given), headers)
-        return decoded((yield from self._caller.call(request, id=given.id, signed=True)), Submitted)
+        request = Request("POST", f"{self._path(board)}/scores", _encoded("submission", given))
+        return (yield from self._changed(request, given.id, durability, Submitted))
 
     def match(
         self,
@@ -186,75 +166,85 @@ class Operations:
         durability: Durability | None = None,
         **about: Unpack[AboutMatch],
     ) -> Flow[Matched]:
-        """A rated game, and where it leaves its players; `winner` None is a draw.
+        """Submits a rated game, and says where its players stand. `winner` None is a draw.
 
-        It has an id before it is first sent, so it counts once, however often it has to be tried.
+        It has an id before it is first sent, so it counts once, however often the client tries.
         """
-        given = Match(list(players), winner, **about)
+        given = Match.of(players, winner, about)
         if given.id is None:
             given.id = uuid4().hex
-        headers = {**JSON, **_durable(durability)}
-        request = Request("POST", f"{self._path(board)}/matches", _encoded("match", given), headers)
-        return decoded((yield from self._caller.call(request, id=given.id, signed=True)), Matched)
+        request = Request("POST", f"{self._path(board)}/matches", _encoded("match", given))
+        return (yield from self._changed(request, given.id, durability, Matched))
 
     def submit_many(
-        self, board: str, progress: Callable[[int], None] | None = None, **how: Unpack[Batching]
+        self,
+        board: str,
+        submissions: Iterable[Submission | InvalidInput] | AsyncIterable[Submission | InvalidInput],
+        progress: Callable[[int], None] | None = None,
+        *,
+        durability: Durability | None = None,
+        **how: Unpack[Batching],
     ) -> Flow[BatchResult]:
-        batch = lines.Batch(
-            how.get("id") or uuid4().hex, how.get("compress"), progress, _durable(how.get("durability"))
-        )
+        """Submits many; a bad submission harms no other. Calls `progress` with the number done.
+
+        Millions may come from a generator (of `AsyncClient`, also an async one): the client sends at most
+        5,000 in one request and holds no more. Each has an id before it is first sent, so none counts twice.
+        """
+        items = aiter(submissions) if isinstance(submissions, AsyncIterable) else iter(submissions)
+        batch_id = how.get("id") or uuid4().hex
+        batch = lines.Batch(items, batch_id, how.get("compress"), progress, _durable(durability))
         return lines.submit(self._caller, f"{self._path(board)}/scores/batch", batch)
 
     # Entries
 
     def page(self, board: str, **paging: Unpack[Paging]) -> Flow[Page]:
-        """Entries from the top (or with `start="bottom"`), behind a cursor, or from a rank on."""
+        """Entries from the top (or with `start="bottom"`), after a cursor, or from a rank on."""
         query = {"from" if name == "start" else name: value for name, value in paging.items()}
-        return self._asked(f"{self._path(board)}/entries", Page, query)
+        return self._read(f"{self._path(board)}/entries", Page, query)
 
-    def pages(self, board: str, **stretch: Unpack[Stretch]) -> Stream[Page]:
-        """One page after the other, each from where the one before ended, however entries change."""
-        page = yield from self.page(board, **stretch)
+    def pages(self, board: str, **first: Unpack[FirstPage]) -> Stream[Page]:
+        """Page after page. Each begins where the one before ended, also when entries change meanwhile."""
+        page = yield from self.page(board, **first)
         yield Give(page)
         while page.next is not None:
-            page = yield from self._behind(board, page, stretch)
+            page = yield from self.page(board, **following(first, page.next))
             yield Give(page)
 
-    def entries(self, board: str, **stretch: Unpack[Stretch]) -> Stream[Entry]:
-        """Every entry of a window, asked for a page at a time."""
-        page = yield from self.page(board, **stretch)
+    def entries(self, board: str, **first: Unpack[FirstPage]) -> Stream[Entry]:
+        """Every entry of a window, read page by page."""
+        page = yield from self.page(board, **first)
         yield from map(Give, page.entries)
         while page.next is not None:
-            page = yield from self._behind(board, page, stretch)
+            page = yield from self.page(board, **following(first, page.next))
             yield from map(Give, page.entries)
 
     def standing(self, board: str, member: str, **where: Unpack[InWindow]) -> Flow[Standing]:
         """Where one member stands."""
-        return self._asked(self._member(board, member), Standing, {**where})
+        return self._read(self._member(board, member), Standing, {**where})
 
     def around(
         self, board: str, member: str, above: int = 5, below: int = 5, **where: Unpack[InWindow]
     ) -> Flow[Page]:
         """A member with those just above and below it."""
         query = {**where, "above": above, "below": below}
-        return self._asked(f"{self._member(board, member)}/around", Page, query)
+        return self._read(f"{self._member(board, member)}/around", Page, query)
 
     def among(self, board: str, members: Iterable[str], **where: Unpack[InWindow]) -> Flow[Among]:
         """These members ranked among themselves, each with its rank among all."""
-        path = _asking(f"{self._path(board)}/entries/among", {**where})
+        path = _with_query(f"{self._path(board)}/entries/among", {**where})
         request = Request("POST", path, _encoded("members", {"members": list(members)}), JSON)
         return decoded((yield from self._caller.call(request)), Among)
 
     def remove(self, board: str, member: str, *, durability: Durability | None = None) -> Flow[bool]:
         """Takes a member out of every live window and group; whether it was in any.
 
-        True as well if an earlier try, whose answer was lost, may have done it.
+        True also if an earlier try, whose answer was lost, may have done it.
         """
         try:
             request = Request("DELETE", self._member(board, member), headers=_durable(durability))
             yield from self._caller.call(request, once_gone=True)
         except NotFound:
-            yield from self.definition(board)  # there is a board, so it is the member that is missing
+            yield from self.definition(board)  # raises if the board is what is missing
             return False
         return True
 
@@ -267,50 +257,92 @@ class Operations:
         durability: Durability | None = None,
         **selection: Unpack[Selection],
     ) -> Flow[MetadataSet]:
-        """Gives a member's entries other metadata, or none, without a score: in every live window and group,
-        or in those that `period`, `slot` and `group` name. Raises `NotFound` when there is no such entry.
+        """Replaces the metadata of a member's entries without a score: in every live window and group, or in
+        those that `period`, `slot` and `group` select. Raises `NotFound` if there is no such entry.
 
-        It has an id before it is first sent, so it counts once, however often it has to be tried. If it
-        counted but its answer was lost, the answer to the next try says that it was not `applied`.
+        It has an id before it is first sent, so it counts once, however often the client tries. If it counted
+        but the answer was lost, the next answer says that it was not `applied`.
         """
-        given_id = selection.get("id") or uuid4().hex
-        where = {name: selection.get(name) for name in ("period", "slot", "group")}
-        path = _asking(self._member(board, member), where)
-        content = _encoded("metadata", {"metadata": metadata, "id": given_id})
-        request = Request("PATCH", path, content, {**JSON, **_durable(durability)})
-        return decoded((yield from self._caller.call(request, id=given_id, signed=True)), MetadataSet)
+        given_id = selection.pop("id", None) or uuid4().hex
+        path = _with_query(self._member(board, member), {**selection})
+        request = Request("PATCH", path, _encoded("metadata", {"metadata": metadata, "id": given_id}))
+        return (yield from self._changed(request, given_id, durability, MetadataSet))
 
     # Windows
 
     def windows(
-        self, board: str, *, period: str | None = None, group: str | None = None, limit: int = 100
+        self,
+        board: str,
+        *,
+        period: str | None = None,
+        group: str | Mapping[str, str] | None = None,
+        limit: int = 100,
     ) -> Flow[list[WindowInfo]]:
-        """The windows that can be asked for, newest first."""
+        """The windows that can be read, newest first."""
         query = {"period": period, "group": group, "limit": limit}
-        return (yield from self._asked(f"{self._path(board)}/windows", _Windows, query)).windows
+        return (yield from self._read(f"{self._path(board)}/windows", _Windows, query)).windows
 
     def percentile(self, board: str, share: float, **where: Unpack[InWindow]) -> Flow[Percentile]:
         """The score that this share of the entries are no better than."""
-        return self._asked(f"{self._path(board)}/percentile/{share}", Percentile, {**where})
+        return self._read(f"{self._path(board)}/percentile/{share}", Percentile, {**where})
 
     def distribution(self, board: str, buckets: int = 20, **where: Unpack[InWindow]) -> Flow[Distribution]:
         """How many entries have which scores."""
-        return self._asked(f"{self._path(board)}/distribution", Distribution, {**where, "buckets": buckets})
+        return self._read(f"{self._path(board)}/distribution", Distribution, {**where, "buckets": buckets})
 
-    # What changes
+    def watch(self, board: str, **watching: Unpack[WatchArguments]) -> Stream[Update]:
+        """Watches the first entries of a window: the first update is a `Snapshot`, the others what changes.
+        With the id of an update, `last_id` goes on after it.
 
-    def live(self, board: str, **watching: Unpack[Watching]) -> Stream[Update]:
-        """What changes in a view, as it changes: a `Snapshot`, then each `Change`; at last, an `End`.
-
-        A connection that breaks is made again, and goes on where it broke. Raises `Unreachable` when nobody
-        answers for as long as the client's retries go on.
+        If the connection breaks, the client reconnects and goes on where it broke. Raises `Unreachable` if no
+        answer comes for the `deadline` of the retries, and the error that ends the view: `NotFound` when the
+        board is dropped.
         """
-        return live.watch(self._caller, Request("GET", _asking(f"{self._path(board)}/live", {**watching})))
+        last_id = watching.pop("last_id", None)
+        path = _with_query(f"{self._path(board)}/live", {**watching})
+        return live.watch(self._caller, Request("GET", path), last_id)
+
+    # The archive
+
+    def history(
+        self, board: str, member: str, *, limit: int = 30, **paging: Unpack[ArchiveArguments]
+    ) -> Flow[History]:
+        """A member's standings in windows that ended, newest first: live, from snapshots or the journal."""
+        return self._read(f"{self._member(board, member)}/history", History, {**paging, "limit": limit})
+
+    def snapshots(
+        self, board: str, *, limit: int = 100, **paging: Unpack[ArchiveArguments]
+    ) -> Flow[SnapshotList]:
+        """The board's snapshots, newest first."""
+        return self._read(f"{self._path(board)}/snapshots", SnapshotList, {**paging, "limit": limit})
+
+    def snapshot(
+        self, board: str, snapshot: str, *, limit: int = 100, cursor: str | None = None
+    ) -> Flow[SnapshotPage]:
+        """A page of one snapshot, by its id."""
+        path = f"{self._path(board)}/snapshots/{_segment(snapshot)}"
+        return self._read(path, SnapshotPage, {"limit": limit, "cursor": cursor})
+
+    def erase(self, project: str, member: str) -> Flow[Erased]:
+        """Erases a member from all boards of the project, its journal and snapshots.
+
+        If an earlier try, whose answer was lost, erased it, the counts are those of the last try.
+        """
+        request = Request("DELETE", f"{_project(project)}/members/{_member(member)}")
+        return decoded((yield from self._caller.call(request)), Erased)
 
     # The server
 
+    def jobs(self) -> Flow[list[JobInfo]]:
+        """The background jobs and their state."""
+        return [_job(each) for each in (yield from self._read("/v1/jobs", _Jobs)).jobs]
+
+    def request_job(self, name: str) -> Flow[JobInfo]:
+        """Requests an extra run of a job; a worker begins it within seconds."""
+        return _job((yield from self._caller.call(Request("POST", f"/v1/jobs/{_segment(name)}/run"))).body)
+
     def health(self) -> Flow[Health]:
-        """How the server is, asked once; raises `Unreachable` when nobody answers."""
+        """How the server is. Asks once; raises `Unreachable` if no answer comes."""
         request_id = uuid4().hex
         request = self._caller.dressed(Request("GET", "/readyz"), request_id)
         reply: Reply | Lost = yield Send(request, self._caller.timeout)
@@ -322,47 +354,52 @@ class Operations:
                 return Health(ready=False, checks=problem.checks)
         raise error_of(reply, request_id)
 
-    def _asked(self, path: str, kind: type[Answer], query: Query | None = None) -> Flow[Answer]:
-        return decoded((yield from self._caller.call(Request("GET", _asking(path, query or {})))), kind)
+    def _read(self, path: str, kind: type[Answer], query: Query | None = None) -> Flow[Answer]:
+        return decoded((yield from self._caller.call(Request("GET", _with_query(path, query or {})))), kind)
 
-    def _behind(self, board: str, page: Page, stretch: Stretch) -> Flow[Page]:
-        """What a cursor does not remember is said again."""
-        return self.page(
-            board, cursor=page.next, limit=stretch.get("limit", 100), change=stretch.get("change", False)
-        )
+    def _changed(
+        self, request: Request, given_id: str, durability: Durability | None, kind: type[Answer]
+    ) -> Flow[Answer]:
+        request = replace(request, headers={**JSON, **_durable(durability)})
+        return decoded((yield from self._caller.call(request, id=given_id, signed=True)), kind)
 
     def _path(self, board: str) -> str:
         if "/" not in board and self._project:
             board = f"{self._project}/{board}"
         ref = BoardRef.parse(board)
-        return f"/v1/projects/{_segment(ref.project)}/boards/{_segment(ref.board)}"
+        return f"{_project(ref.project)}/boards/{_segment(ref.board)}"
 
     def _member(self, board: str, member: str) -> str:
-        check_member(member)
-        return f"{self._path(board)}/entries/{_segment(member)}"
+        return f"{self._path(board)}/entries/{_member(member)}"
 
 
-def _allowing(allow_drop: str | Iterable[str]) -> Query:
+def _project(name: str) -> str:
+    return f"/v1/projects/{_segment(name)}"
+
+
+def _member(member: str) -> str:
+    check_member(member)
+    return _segment(member)
+
+
+def _consent(allow_drop: str | Iterable[str]) -> Query:
     names = allow_drop if isinstance(allow_drop, str) else ",".join(allow_drop)
     return {"allow_drop": names or None}
 
 
 def _durable(durability: Durability | None) -> dict[str, str]:
-    """The header that asks for more, or less, than the server gives by itself."""
+    """The header that asks for another durability than the server's."""
     return {} if durability is None else {"Laurels-Durability": durability}
 
 
-def _stored(board: _Board, *, created: bool = False) -> StoredBoard:
-    try:
-        definition = BoardDefinition.model_validate(board.definition)
-    except ValidationError as error:
-        wrong = "; ".join(f"{each.field}: {each.detail}" for each in field_errors(error))
-        raise NotUnderstood(
-            f"the definition of {board.project}/{board.board} is of another version of Laurels: {wrong}"
-        ) from error
-    return StoredBoard(
-        board.project, board.board, definition, board.version, board.created_at, board.updated_at, created
-    )
+def _job(encoded: bytes | msgspec.Raw) -> JobInfo:
+    return JobInfo(parsed(bytes(encoded), JobState), parsed(bytes(encoded), _Due).next_due)
+
+
+def _encoded_definition(definition: BoardDefinition | Mapping[str, Any] | None) -> bytes:
+    if isinstance(definition, BoardDefinition):
+        definition = definition.model_dump(mode="json", exclude_defaults=True)
+    return _encoded("definition", definition or {})
 
 
 def _encoded(field: str, value: object) -> bytes:
@@ -372,16 +409,19 @@ def _encoded(field: str, value: object) -> bytes:
         raise InvalidInput.at(field, f"cannot be written as JSON: {error}") from error
 
 
-def _asking(path: str, query: Query) -> str:
-    """The path with its query; what is None is left out."""
-    asked = {name: value for name, value in query.items() if value is not None}
-    if not asked:
-        return path
-    pairs = {name: str(value).lower() if isinstance(value, bool) else value for name, value in asked.items()}
-    return f"{path}?{urlencode(pairs, quote_via=quote)}"
+def _with_query(path: str, query: Query) -> str:
+    """The path with its query, without what is None."""
+    pairs = {name: _text(value) for name, value in query.items() if value is not None}
+    return f"{path}?{urlencode(pairs, quote_via=quote)}" if pairs else path
+
+
+def _text(value: object) -> str | None:
+    if isinstance(value, Mapping):
+        return group_text(cast("Mapping[str, str]", value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _segment(text: str) -> str:
-    """One part of a path. Dots alone would be folded away on the way."""
+    """One part of a path. A part of dots alone would be resolved on the way, so they are encoded."""
     quoted = quote(text, safe="")
     return quoted.replace(".", "%2E") if quoted.strip(".") == "" else quoted

@@ -5,17 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, TypedDict
 
-import httpx
-
 from laurels.client.call import Caller
 from laurels.errors import InvalidInput
 
 if TYPE_CHECKING:
     from laurels.client.retries import Retries
-
-
-# Nobody waits for a connection: who watches a board holds one for as long.
-LIMITS: Final = httpx.Limits(max_connections=None, max_keepalive_connections=100)
 
 # What a header can carry.
 _SECRET: Final = re.compile(r"[!-~]+")
@@ -28,12 +22,12 @@ class ClientOptions(TypedDict, total=False):
     token: str | None
     """A player's token, instead of a key."""
     project: str | None
-    """Whose boards are meant by names without a project."""
+    """The project of boards that are named without one."""
     timeout: float
-    """Seconds: how long connecting, or waiting for more of an answer, may take in one try. Default 10."""
+    """Seconds that one try may wait to connect, or for more of an answer. Default 10."""
     retries: Retries
     secret: str | None
-    """The project's secret for signatures: every submission is signed with it."""
+    """The project's secret for signatures: the client signs every submission with it."""
 
 
 def caller_of(options: ClientOptions) -> Caller:

@@ -1,6 +1,6 @@
-"""What a flow asks its driver to do, and what it gets back.
+"""What a flow asks its driver to do, and what it gets back. Pure.
 
-A flow is a generator without a client, a clock or an `await`: it yields steps and receives what came of them.
+A flow is a generator without a connection, a clock or an `await`: it yields steps and receives their results.
 A driver performs the steps, blocking or awaiting; it decides nothing.
 """
 
@@ -25,11 +25,11 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer, whatever it says."""
+    """An answer of any status."""
 
     status: int
     headers: Mapping[str, str]
-    """Found by their names in lower case."""
+    """By names in lower case."""
     body: bytes
 
 
@@ -46,20 +46,22 @@ class Send:
 
     request: Request
     timeout: float
-    """Seconds: how long each of connecting, writing and the wait for more to read may take."""
+    """Seconds that connecting, writing, or waiting for more to read may each take."""
     silence: float | None = None
-    """Seconds: if given, the body of a good answer is left to `Read`, and may be silent for so long."""
+    """Seconds without a byte that end a streamed body. If given, `Read` gets the body of a good answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Gets the next bytes of the streamed body, none at its end; or `Lost`."""
+    """Gets the next bytes of the streamed body, `b""` at its end; or `Lost`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Take:
-    """Gets a list of the next things that the caller gives, empty at the end."""
+    """Gets a list of the next items that the caller gives, empty at the end."""
 
+    items: Any
+    """An iterator; an async one only for `AsyncClient`."""
     most: int
 
 
@@ -70,12 +72,17 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class Give(Generic[Item]):
-    """Hands one item to the caller, who may never ask for the next."""
+    """Hands one item to the caller, who may stop there."""
 
     item: Item
 
 
 Step: TypeAlias = Send | Read | Take | Pause
-# What is sent in depends on the step; where it arrives it is given its type.
+# The type of what a flow receives depends on the step; the flow states it where it receives it.
 Flow: TypeAlias = Generator[Step, Any, Answer]
 Stream: TypeAlias = Generator[Step | Give[Item], Any, None]
+
+
+def giving(flow: Flow[Answer]) -> Stream[Answer]:
+    """The flow as a stream of one item: its answer."""
+    yield Give((yield from flow))

@@ -1,4 +1,4 @@
-"""The client that waits for its answers."""
+"""The client that blocks."""
 
 from __future__ import annotations
 
@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, Un
 
 import httpx
 
-from laurels.client.operations import Operations
-from laurels.client.options import LIMITS, ClientOptions, caller_of, check_address
-from laurels.client.steps import Give, Lost, Pause, Reply, Send, Take
+from laurels.arguments import runs
+from laurels.client.operations import ClientOperations
+from laurels.client.options import ClientOptions, caller_of, check_address
+from laurels.client.steps import Give, Lost, Pause, Reply, Send, Take, giving
+from laurels.client.transport import BROKEN, LIMITS, forget_request, lost_by, request_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator
+    from collections.abc import Callable, Generator, Iterator
 
-    from laurels.client.operations import Batching
     from laurels.client.steps import Flow, Step, Stream
-    from laurels.errors import InvalidInput
-    from laurels.scores.submission import BatchResult, Submission
 
 P = ParamSpec("P")
 Answer = TypeVar("Answer")
@@ -29,16 +28,15 @@ class SyncClientOptions(ClientOptions, total=False):
     transport: httpx.BaseTransport | None
     """How requests travel; by default over TCP."""
     sleep: Callable[[float], None]
-    """How the pauses between tries are waited."""
+    """Waits between tries."""
 
 
 class _SyncDriver:
     """Performs the steps of one flow."""
 
-    def __init__(self, http: httpx.Client, sleep: Callable[[float], None], given: Iterator[Any]) -> None:
+    def __init__(self, http: httpx.Client, sleep: Callable[[float], None]) -> None:
         self._http = http
         self._sleep = sleep
-        self._given = given
         self._response: httpx.Response | None = None
         self._pieces: Iterator[bytes] = iter(())
 
@@ -46,23 +44,15 @@ class _SyncDriver:
         if isinstance(step, Pause):
             return self._sleep(step.seconds)
         if isinstance(step, Take):
-            return list(islice(self._given, step.most))
+            return list(islice(step.items, step.most))
         try:
             return self._send(step) if isinstance(step, Send) else next(self._pieces, b"")
-        except (httpx.TransportError, httpx.DecodingError) as error:
-            return Lost(f"{type(error).__name__} {error}".strip())
+        except BROKEN as error:
+            return lost_by(error)
 
     def _send(self, step: Send) -> Reply:
         self.close()
-        asked = step.request
-        request = self._http.build_request(
-            asked.method,
-            asked.path,
-            content=asked.body,
-            headers=asked.headers,
-            timeout=httpx.Timeout(step.timeout, read=step.silence or step.timeout),
-        )
-        response = self._response = self._http.send(request, stream=True)
+        response = self._response = self._http.send(request_of(self._http, step), stream=True)
         if step.silence and response.is_success:
             self._pieces = response.iter_bytes()
             return Reply(response.status_code, response.headers, b"")
@@ -74,32 +64,27 @@ class _SyncDriver:
     def close(self) -> None:
         if self._response is not None:
             self._response.close()
-            # The two know each other: without this, the request's body stays until the next collection.
-            self._response.stream = httpx.ByteStream(b"")
+            forget_request(self._response)
             self._response = None
 
 
-def _waiting(
-    operation: Callable[Concatenate[Operations, P], Flow[Answer]],
+def _answering(
+    operation: Callable[Concatenate[ClientOperations, P], Flow[Answer]],
 ) -> Callable[Concatenate[Client, P], Answer]:
-    """The operation, run until it has its answer."""
-
-    def wait(self: Client, *args: P.args, **kwargs: P.kwargs) -> Answer:
+    @runs(operation)
+    def run(self: Client, *args: P.args, **kwargs: P.kwargs) -> Answer:
         return self.run(operation(self.operations, *args, **kwargs))
 
-    wait.__name__, wait.__doc__ = operation.__name__, operation.__doc__
-    return wait
+    return run
 
 
 def _iterating(
-    operation: Callable[Concatenate[Operations, P], Stream[Item]],
+    operation: Callable[Concatenate[ClientOperations, P], Stream[Item]],
 ) -> Callable[Concatenate[Client, P], Generator[Item]]:
-    """The operation, run as far as its items are asked for."""
-
+    @runs(operation, "Generator[{}]")
     def iterate(self: Client, *args: P.args, **kwargs: P.kwargs) -> Generator[Item]:
         return self.iterate(operation(self.operations, *args, **kwargs))
 
-    iterate.__name__, iterate.__doc__ = operation.__name__, operation.__doc__
     return iterate
 
 
@@ -107,7 +92,7 @@ class Client:
     """A Laurels server, by its address. Safe to use from several threads."""
 
     def __init__(self, address: str, **options: Unpack[SyncClientOptions]) -> None:
-        self.operations = Operations(caller_of(options), options.get("project"))
+        self.operations = ClientOperations(caller_of(options), options.get("project"))
         self._http = httpx.Client(
             base_url=check_address(address), limits=LIMITS, transport=options.get("transport")
         )
@@ -122,21 +107,14 @@ class Client:
     def close(self) -> None:
         self._http.close()
 
-    def run(self, flow: Flow[Answer], given: Iterable[Any] = ()) -> Answer:
+    def run(self, flow: Flow[Answer]) -> Answer:
         """Runs a flow to its end."""
-        driver = _SyncDriver(self._http, self._sleep, iter(given))
-        try:
-            step = next(flow)
-            while True:
-                step = flow.send(driver.perform(step))
-        except StopIteration as end:
-            return end.value
-        finally:
-            flow.close()
+        (answer,) = self.iterate(giving(flow))
+        return answer
 
     def iterate(self, stream: Stream[Item]) -> Generator[Item]:
         """Runs a flow as far as its items are asked for."""
-        driver = _SyncDriver(self._http, self._sleep, iter(()))
+        driver = _SyncDriver(self._http, self._sleep)
         try:
             step = next(stream)
             while True:
@@ -151,37 +129,31 @@ class Client:
             driver.close()
             stream.close()
 
-    def submit_many(
-        self,
-        board: str,
-        submissions: Iterable[Submission | InvalidInput],
-        progress: Callable[[int], None] | None = None,
-        **how: Unpack[Batching],
-    ) -> BatchResult:
-        """Many submissions; a bad one harms no other. `progress` hears how many are done.
-
-        Millions may come from a generator: they go out in requests of at most 5,000, and only one request's
-        worth is held at a time. Every one has an id before it is first sent, so none counts twice.
-        """
-        return self.run(self.operations.submit_many(board, progress, **how), submissions)
-
-    define = _waiting(Operations.define)
-    definition = _waiting(Operations.definition)
-    drop = _waiting(Operations.drop)
-    projects = _waiting(Operations.projects)
-    boards = _waiting(Operations.boards)
-    submit = _waiting(Operations.submit)
-    match = _waiting(Operations.match)
-    page = _waiting(Operations.page)
-    pages = _iterating(Operations.pages)
-    entries = _iterating(Operations.entries)
-    standing = _waiting(Operations.standing)
-    around = _waiting(Operations.around)
-    among = _waiting(Operations.among)
-    remove = _waiting(Operations.remove)
-    set_metadata = _waiting(Operations.set_metadata)
-    windows = _waiting(Operations.windows)
-    percentile = _waiting(Operations.percentile)
-    distribution = _waiting(Operations.distribution)
-    live = _iterating(Operations.live)
-    health = _waiting(Operations.health)
+    define = _answering(ClientOperations.define)
+    preview = _answering(ClientOperations.preview)
+    definition = _answering(ClientOperations.definition)
+    drop = _answering(ClientOperations.drop)
+    projects = _answering(ClientOperations.projects)
+    boards = _answering(ClientOperations.boards)
+    submit = _answering(ClientOperations.submit)
+    submit_many = _answering(ClientOperations.submit_many)
+    match = _answering(ClientOperations.match)
+    page = _answering(ClientOperations.page)
+    pages = _iterating(ClientOperations.pages)
+    entries = _iterating(ClientOperations.entries)
+    watch = _iterating(ClientOperations.watch)
+    standing = _answering(ClientOperations.standing)
+    around = _answering(ClientOperations.around)
+    among = _answering(ClientOperations.among)
+    percentile = _answering(ClientOperations.percentile)
+    distribution = _answering(ClientOperations.distribution)
+    windows = _answering(ClientOperations.windows)
+    history = _answering(ClientOperations.history)
+    snapshots = _answering(ClientOperations.snapshots)
+    snapshot = _answering(ClientOperations.snapshot)
+    set_metadata = _answering(ClientOperations.set_metadata)
+    remove = _answering(ClientOperations.remove)
+    erase = _answering(ClientOperations.erase)
+    jobs = _answering(ClientOperations.jobs)
+    request_job = _answering(ClientOperations.request_job)
+    health = _answering(ClientOperations.health)

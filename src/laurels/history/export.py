@@ -37,7 +37,7 @@ from laurels.valkey.functions import DefinitionChanged
 from laurels.valkey.messages import PlaceHeader
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 
     from laurels.boards.board import Board, Target
     from laurels.boards.catalog import Catalog
@@ -84,7 +84,7 @@ class BoardFiles:
 
     async def export(
         self, refs: list[BoardRef], window: tuple[str, str] | None = None, progress: Progress | None = None
-    ) -> AsyncIterator[bytes]:
+    ) -> AsyncGenerator[bytes]:
         """The lines of a file with these boards, or with one window of each."""
         writer = ExportWriter()
         made_at = datetime_of(self.clock()).isoformat()

@@ -10,7 +10,7 @@ from laurels.valkey import sorted_sets
 from laurels.valkey.client import Valkey
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable
+    from collections.abc import AsyncGenerator, Callable, Iterable
 
     from laurels.history.erase import Eraser
     from laurels.history.export import BoardFiles, ImportCounts
@@ -42,7 +42,7 @@ class WholeBoardOperations:
         boards: Iterable[str],
         window: tuple[str, str] | None = None,
         progress: Callable[[int, int], None] | None = None,
-    ) -> AsyncIterator[bytes]:
+    ) -> AsyncGenerator[bytes]:
         """The lines of a file with these boards, or with one window (period, slot) of each."""
         return self.board_files.export([BoardRef.parse(board) for board in boards], window, progress)
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from datetime import datetime  # noqa: TC003  # msgspec reads the annotations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
+from laurels.boards.keys import group_dict
 from laurels.errors import InvalidInput
 from laurels.ratings.systems import most_players
 from laurels.scores.submission import Submission, check
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from laurels.boards.board import Board
     from laurels.boards.rating import Rating
     from laurels.moments import Moment
@@ -33,6 +36,16 @@ class Match(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     groups: dict[str, dict[str, str]] | None = None
     """By player."""
     metadata: dict[str, Any] | None = None
+
+    @classmethod
+    def of(
+        cls, players: Iterable[str], winner: str | msgspec.UnsetType | None, about: Mapping[str, Any]
+    ) -> Self:
+        """From keyword arguments; groups may be text."""
+        groups = about.get("groups")
+        if groups is not None:
+            about = {**about, "groups": {player: group_dict(each) or {} for player, each in groups.items()}}
+        return cls(list(players), winner, **about)
 
 
 class RatedPlayer(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from laurels.boards.board import WindowAddress
-from laurels.boards.keys import WHOLE, BoardRef, parse_cut
+from laurels.boards.keys import WHOLE, BoardRef, group_text, parse_cut
 from laurels.boards.retention import WINDOWS_A_CALL, target_at
 from laurels.errors import InvalidInput, NotFound, OutcomeUnknown
 from laurels.journal.entry import metadata_entry
@@ -230,6 +230,7 @@ class MetadataOperations:
         group, or in those that `period`, `slot` and `group` name. Raises `NotFound` if there is none.
         """
         wanted = self._durability(durability)
+        selection["group"] = group_text(selection.get("group"))
         return await self.metadata.set(BoardRef.parse(board), member, metadata, selection, wanted)
 
     def _durability(self, asked: Durability | None) -> Durability:

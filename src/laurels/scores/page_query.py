@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Self
 
 import msgspec
 from msgspec import Meta
 
 from laurels.arguments import Start  # noqa: TC001  # msgspec reads the annotations
+from laurels.boards.keys import group_text
 from laurels.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from laurels.arguments import InWindow
 
 PAGE_LIMIT: Final = 1000
 
@@ -30,6 +36,15 @@ class WindowQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             examples=["country=BR"],
         ),
     ] = None
+
+    @classmethod
+    def of(cls, asked: Mapping[str, Any]) -> Self:
+        """From keyword arguments; a group may be a mapping."""
+        return cls(**{**asked, "group": group_text(asked.get("group"))})
+
+    def in_window(self) -> InWindow:
+        """As keyword arguments."""
+        return {"period": self.period, "slot": self.slot, "group": self.group}
 
 
 class PageQuery(WindowQuery, frozen=True):

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Self
 
 import msgspec
 from msgspec.structs import force_setattr
 
-from laurels.boards.keys import WHOLE, Cut
+from laurels.boards.keys import WHOLE, Cut, group_dict
 from laurels.errors import InvalidInput
 from laurels.moments import moment_of
 from laurels.wording import no_such, one_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from laurels.boards.board import Board
     from laurels.boards.ordering import Score
     from laurels.moments import Moment
@@ -47,6 +49,12 @@ class Submission(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True)
     id: str | None = None
     op: str | None = None
     metadata: dict[str, Any] | None = None
+
+    @classmethod
+    def of(cls, member: str, score: Score | str, carried: Mapping[str, Any]) -> Self:
+        """From keyword arguments; groups may be text."""
+        fields: dict[str, Any] = {**carried, "groups": group_dict(carried.get("groups"))}
+        return cls(member, score, **fields)
 
 
 class Checked(msgspec.Struct, frozen=True, gc=False):

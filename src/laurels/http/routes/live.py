@@ -100,7 +100,7 @@ async def follow_live(call: Call, query: LiveParameters) -> Response:
     """
     keyring: Keyring = call.request.app.state.keyring
     generation = keyring.generation
-    page = PageQuery(**query.in_window(), limit=query.limit)
+    page = PageQuery.of({**query.in_window(), "limit": query.limit})
     view = View(BoardRef.parse(call.board), page, query.member)
     last_id = call.request.headers.get("last-event-id", query.last_event_id)
     return EventStream(call, await call.laurels.live.follow(view, last_id), generation)
