@@ -1,4 +1,4 @@
-"""Laurels in process: every operation, over the embedded servers or over those that URLs name."""
+"""Laurels in process: every operation, on the embedded servers or on those that URLs name."""
 
 from __future__ import annotations
 
@@ -92,24 +92,24 @@ if TYPE_CHECKING:
 
 
 class Options(TypedDict, total=False):
-    """How to open a `Laurels`; what is left out comes from the settings."""
+    """How to open a `Laurels`. The settings fill in what is left out."""
 
     data_dir: str | Path | None
     """Where the embedded servers keep their data."""
     valkey_url: str | None
     postgres_url: str | None
     durability: Durability | None
-    """What answers wait for where a call does not say."""
+    """What answers wait for, unless a call says otherwise."""
     join: bool
     """Whether to share the servers that another process runs on the same data folder (default), or refuse."""
     jobs: bool
-    """Whether background work (`laurels worker`) is done here too. By default where nobody else could: when
-    the embedded servers were started for this.
+    """Whether this process does background work (`laurels worker`) too. By default it does if it started the
+    embedded servers.
     """
     clock: Clock
     """Where «now» comes from."""
     say: Callable[[str], None]
-    """Hears what a long start is doing."""
+    """Hears of the steps of a long start."""
 
 
 class Laurels(WholeBoardOperations, MetadataOperations):
@@ -270,8 +270,8 @@ class Laurels(WholeBoardOperations, MetadataOperations):
         allow_drop: str | Iterable[str] = (),
         only_new: bool = False,
     ) -> StoredBoard:
-        """Creates the board, or changes it unless `only_new`; a mapping is read as the JSON of the API.
-        `allow_drop` names the windows that may lose entries (`"weekly,monthly"`), else `DropNotAllowed`.
+        """Creates the board or, unless `only_new`, changes it; a mapping is the JSON of the API. `allow_drop`
+        names the windows that may lose entries (`"weekly,monthly"`); raises `DropNotAllowed` if others would.
         """
         ref = BoardRef.parse(board)
         if not isinstance(definition, BoardDefinition):
@@ -282,7 +282,7 @@ class Laurels(WholeBoardOperations, MetadataOperations):
         )
 
     async def preview(self, board: str, definition: BoardDefinition | Mapping[str, Any]) -> Preview:
-        """What `define` would make of it: windows and keys, and whether it may; nothing is changed."""
+        """What `define` would change, and the windows and keys that it would make. Changes nothing."""
         if not isinstance(definition, BoardDefinition):
             definition = parse_definition(dict(definition))
         check_available(definition.rating)
@@ -297,16 +297,16 @@ class Laurels(WholeBoardOperations, MetadataOperations):
         return await self.store.boards(project)
 
     async def definition(self, board: str) -> BoardDefinition:
-        """The definition in force, as this process knows it: asks no store about a board in use."""
+        """The definition in force, as this process knows it. Asks no store about a board in use."""
         return (await self._catalog.board(BoardRef.parse(board))).definition
 
     def remembered(self, board: str) -> BoardDefinition | None:
-        """As `definition`, without a wait: None for a board that this process does not know, or not yet."""
+        """As `definition`, without a wait. None for a board that this process does not know yet."""
         known = self._catalog.known(BoardRef.parse(board))
         return known and known.definition
 
     async def definition_in_force(self, board: str) -> BoardDefinition:
-        """The definition in force, though another process may have changed it a moment ago."""
+        """The definition in force, also if another process changed it a moment ago."""
         return (await self._catalog.in_force(BoardRef.parse(board))).definition
 
     async def drop(self, board: str, *, allow_drop: str | Iterable[str] = ()) -> None:
@@ -322,16 +322,16 @@ class Laurels(WholeBoardOperations, MetadataOperations):
         durability: Durability | None = None,
         **carried: Unpack[Carried],
     ) -> Submitted:
-        """One score for one member, and where it leaves it in the board's first window."""
+        """Submits one score for one member, and says where it stands in the board's first window."""
         return await self.send(board, Submission.of(member, score, carried), durability)
 
     async def send(self, board: str, given: Submission, durability: Durability | None = None) -> Submitted:
-        """As `submit`, of a submission that is made already."""
+        """As `submit`, with a ready submission."""
         return await self._submitter.submit(BoardRef.parse(board), given, self._durability(durability))
 
     def send_soon(self, board: str, given: Submission, tell: Tell) -> bool:
-        """As `send`, without a wait: `tell` hears what became of it. False, and nothing is done, where it
-        takes more than this process knows to say that the submission is good.
+        """As `send`, without a wait: calls `tell` with the result. Does nothing and returns False if this
+        process does not know enough to check the submission.
         """
         return self._submitter.submit_soon(BoardRef.parse(board), given, tell, self._durability(None))
 
@@ -343,9 +343,9 @@ class Laurels(WholeBoardOperations, MetadataOperations):
         *,
         durability: Durability | None = None,
     ) -> BatchResult:
-        """Many submissions in as few calls as fit; a bad one harms no other. `progress` hears of those done.
+        """Submits many; a bad submission harms no other. Calls `progress` with the number done.
 
-        Millions may come from a generator: only one call's worth is held at a time.
+        Millions may come from a generator: memory holds one call to Valkey at a time.
         """
         return await self._submitter.submit_many(
             BoardRef.parse(board), submissions, progress, self._durability(durability)
@@ -360,13 +360,13 @@ class Laurels(WholeBoardOperations, MetadataOperations):
         durability: Durability | None = None,
         **about: Unpack[AboutMatch],
     ) -> Matched:
-        """A rated game, and where it leaves its players; `winner` None is a draw."""
+        """Submits a rated game, and says where its players stand. `winner` None is a draw."""
         return await self._matches.play(
             BoardRef.parse(board), Match.of(players, winner, about), self._durability(durability)
         )
 
     async def confirm(self, board: str, durability: Durability | None = None) -> None:
-        """Returns when everything submitted to the board before is as durable as this."""
+        """Returns when everything that was submitted to the board has this durability."""
         if (wanted := self._durability(durability)) != "fast":
             await self._submitter.confirm(BoardRef.parse(board), wanted)
 
@@ -378,7 +378,7 @@ class Laurels(WholeBoardOperations, MetadataOperations):
         return asked
 
     async def page(self, board: str, **paging: Unpack[Paging]) -> Page:
-        """Entries from the top (or with `start="bottom"`), behind a cursor, or from a rank on."""
+        """Entries from the top (or with `start="bottom"`), after a cursor, or from a rank on."""
         query = PageQuery.of(paging)
         try:
             return await self._reader.page(BoardRef.parse(board), query)
@@ -400,7 +400,9 @@ class Laurels(WholeBoardOperations, MetadataOperations):
                 yield entry
 
     async def watch(self, board: str, **watching: Unpack[WatchArguments]) -> AsyncGenerator[Update]:
-        """What changes among the best of a window, as it changes: a snapshot first, then each change."""
+        """Watches the first entries of a window: the first update is a `Snapshot`, the others what changes.
+        With the id of an update, `last_id` goes on after it.
+        """
         member, last_id = watching.pop("member", None), watching.pop("last_id", None)
         view = View(BoardRef.parse(board), PageQuery.of(watching), member)
         follower = await self.live.follow(view, last_id)
@@ -411,24 +413,22 @@ class Laurels(WholeBoardOperations, MetadataOperations):
             follower.leave()
 
     async def standing(self, board: str, member: str, **where: Unpack[InWindow]) -> Standing:
-        """Where one member stands; or stood, in a window that only the archive has."""
+        """Where one member stands, or stood in a window that only the archive has."""
+        ref, query = BoardRef.parse(board), WindowQuery.of(where)
         try:
-            return await self._reader.standing(BoardRef.parse(board), WindowQuery.of(where), member)
+            return await self._reader.standing(ref, query, member)
         except WindowGone:
-            return await self._archived_windows.standing(BoardRef.parse(board), WindowQuery.of(where), member)
+            return await self._archived_windows.standing(ref, query, member)
 
     async def around(
         self, board: str, member: str, above: int = 5, below: int = 5, **where: Unpack[InWindow]
     ) -> Page:
         """A member with those just above and below it."""
+        ref, query = BoardRef.parse(board), WindowQuery.of(where)
         try:
-            return await self._reader.around(
-                BoardRef.parse(board), WindowQuery.of(where), member, above, below
-            )
+            return await self._reader.around(ref, query, member, above, below)
         except WindowGone:
-            return await self._archived_windows.around(
-                BoardRef.parse(board), WindowQuery.of(where), member, above, below
-            )
+            return await self._archived_windows.around(ref, query, member, above, below)
 
     async def among(self, board: str, members: Iterable[str], **where: Unpack[InWindow]) -> Among:
         """These members ranked among themselves, each with its rank among all."""
@@ -464,11 +464,11 @@ class Laurels(WholeBoardOperations, MetadataOperations):
         return await self._archived_windows.snapshot(BoardRef.parse(board), snapshot, limit, cursor)
 
     async def jobs(self) -> list[JobInfo]:
-        """What is done in the background, and how it goes."""
+        """The background jobs and their state."""
         return await self._overview.jobs()
 
     async def request_job(self, name: str) -> JobInfo:
-        """Asks for a run out of turn: a worker begins it within seconds."""
+        """Requests an extra run of a job; a worker begins it within seconds."""
         return await self._overview.request(name)
 
     async def windows(
@@ -483,11 +483,11 @@ class Laurels(WholeBoardOperations, MetadataOperations):
         return await self._retention.windows(BoardRef.parse(board), period, group_text(group), limit)
 
     async def archived(self, board: str) -> None:
-        """Returns when everything submitted to the board before is in PostgreSQL; helps if need be."""
+        """Returns when everything that was submitted to the board is in PostgreSQL; drains it if needed."""
         await self.drain.finish(BoardRef.parse(board))
 
     async def journal_drained(self) -> None:
-        """The same for every board."""
+        """As `archived`, for every board."""
         await self.drain.finish()
 
     async def remove(self, board: str, member: str, *, durability: Durability | None = None) -> bool:

@@ -1,4 +1,4 @@
-"""One call: a request, sent until it is answered for good."""
+"""One call: a request, repeated until it has a final answer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Caller:
-    """Who calls, and how patiently."""
+    """The credentials, the time limit and the retries of a client."""
 
     bearer: str | None = field(default=None, repr=False)
     """A key, or a player's token."""
@@ -39,10 +39,10 @@ class Caller:
         signed: bool = False,
         once_gone: bool = False,
     ) -> Flow[Reply]:
-        """The good answer to a request that may be repeated; raises the error that a bad one stands for.
+        """The answer to a request, which is repeated while it may succeed. Raises the error of a bad answer.
 
-        `id` is what the change can be repeated by. With `once_gone`, an answer that there is no such thing is
-        good if an earlier try may have removed it.
+        `id`: with it, the caller can repeat the change. `once_gone`: NotFound is good if an earlier try may
+        have removed the thing.
         """
         request_id = uuid4().hex
         tries = Tries(self.retries, self.retries.attempts)
@@ -65,7 +65,7 @@ class Caller:
             yield Pause(tries.pause(error, asked_pause(reply)))
 
     def dressed(self, request: Request, request_id: str, *, signed: bool = False) -> Request:
-        """With what every request carries. A signature holds for one try: its nonce is good once."""
+        """The request with its headers. Each try has its own signature, as a nonce is good once."""
         headers = {**request.headers, "X-Request-Id": request_id, "User-Agent": _AGENT}
         if self.bearer is not None:
             headers["Authorization"] = f"Bearer {self.bearer}"
@@ -78,7 +78,7 @@ class Caller:
 
 
 def _unsure(error: LaurelsError, id: str | None) -> OutcomeUnknown:  # noqa: A002  # as above
-    """The error of a change that one of its tries may have made."""
+    """The error of a change that an earlier try may have made."""
     kind = Unreachable if isinstance(error, Unreachable) else OutcomeUnknown
     return kind(error.detail, id or getattr(error, "retry_with", None))
 

@@ -51,6 +51,10 @@ class Batch:
         coded = {"Content-Encoding": self.compress} if self.compress else {}
         return {"Content-Type": LINES, **coded, **self.durability}
 
+    def tell(self, done: int) -> None:
+        if self.progress:
+            self.progress(done)
+
     def packed(self, body: bytes) -> bytes:
         if self.compress == "zstd":
             return zstandard.ZstdCompressor().compress(body)
@@ -68,7 +72,9 @@ class _BatchRequest:
     def is_full(self) -> bool:
         return len(self.places) >= SUBMISSIONS or len(self.body) >= BYTES
 
-    def add(self, place: int, given: Submission, batch: Batch) -> None:
+    def add(self, place: int, given: Submission | InvalidInput, batch: Batch) -> None:
+        if isinstance(given, InvalidInput):
+            raise given
         if given.id is None:
             given = msgspec.structs.replace(given, id=f"{batch.id}.{place}")
         try:
@@ -80,60 +86,39 @@ class _BatchRequest:
         self.places.append(place)
 
 
-class _Sending:
-    def __init__(self, caller: Caller, path: str, batch: Batch) -> None:
-        self._caller = caller
-        self._path = path
-        self._batch = batch
-        self._part = _BatchRequest()
-        self._place = 0
-        self._accepted = 0
-        self._rejected: list[Rejected] = []
-
-    def send_all(self) -> Flow[BatchResult]:
-        taken: list[Submission | InvalidInput]
-        while taken := (yield Take(self._batch.items, TAKEN)):
-            for given in taken:
-                self._add(given)
-                if self._part.is_full:
-                    yield from self._send()
-        yield from self._send()
-        return BatchResult(self._accepted, sorted(self._rejected, key=lambda rejected: rejected.index))
-
-    def _add(self, given: Submission | InvalidInput) -> None:
-        try:
-            if isinstance(given, InvalidInput):
-                raise given
-            self._part.add(self._place, given, self._batch)
-        except InvalidInput as error:
-            self._rejected.append(Rejected(self._place, error.detail))
-        self._place += 1
-
-    def _send(self) -> Flow[None]:
-        if self._part.places:
-            result = yield from self._sent(self._part)
-            self._accepted += result.accepted
-            for each in result.rejected:
-                self._rejected.append(Rejected(self._part.places[each.index], each.detail))
-            self._part = _BatchRequest()
-        if self._batch.progress:
-            self._batch.progress(self._place)
-
-    def _sent(self, part: _BatchRequest) -> Flow[BatchResult]:
-        body = self._batch.packed(bytes(part.body))
-        request = Request("POST", self._path, body=body, headers=self._batch.headers())
-        try:
-            return decoded(
-                (yield from self._caller.call(request, id=self._batch.id, signed=True)), BatchResult
-            )
-        except LaurelsError as error:
-            error.add_note(
-                f"the {part.places[0]} submissions before these are done; "
-                f"repeat the batch with id={self._batch.id!r}, and nothing counts twice"
-            )
-            raise
-
-
 def submit(caller: Caller, path: str, batch: Batch) -> Flow[BatchResult]:
     """Sends all submissions. Each of `rejected` has its place among all of them."""
-    return _Sending(caller, path, batch).send_all()
+    part, place, accepted, rejected = _BatchRequest(), 0, 0, list[Rejected]()
+    taken: list[Submission | InvalidInput]
+    while taken := (yield Take(batch.items, TAKEN)):
+        for given in taken:
+            try:
+                part.add(place, given, batch)
+            except InvalidInput as error:
+                rejected.append(Rejected(place, error.detail))
+            place += 1
+            if part.is_full:
+                accepted += yield from _send(caller, path, batch, part, rejected)
+                part = _BatchRequest()
+                batch.tell(place)
+    if part.places:
+        accepted += yield from _send(caller, path, batch, part, rejected)
+    batch.tell(place)
+    return BatchResult(accepted, sorted(rejected, key=lambda each: each.index))
+
+
+def _send(
+    caller: Caller, path: str, batch: Batch, part: _BatchRequest, rejected: list[Rejected]
+) -> Flow[int]:
+    """Adds to `rejected`; returns how many were accepted."""
+    request = Request("POST", path, batch.packed(bytes(part.body)), batch.headers())
+    try:
+        result = decoded((yield from caller.call(request, id=batch.id, signed=True)), BatchResult)
+    except LaurelsError as error:
+        error.add_note(
+            f"the {part.places[0]} submissions before these are done; "
+            f"repeat the batch with id={batch.id!r}, and nothing counts twice"
+        )
+        raise
+    rejected += (Rejected(part.places[each.index], each.detail) for each in result.rejected)
+    return result.accepted

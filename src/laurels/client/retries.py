@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from laurels.client.steps import Reply
     from laurels.errors import LaurelsError
 
-# Too many requests; and what a server, or the proxy before it, says while a store or the server is away.
+# Statuses that pass: too many requests, and what a server or its proxy answers while something is down.
 PASSING: Final = frozenset({429, 502, 503, 504})
 
 
 @dataclass(frozen=True)
 class Retries:
-    """How often and how long a call is tried. Pauses double, and are drawn from nothing to all of it.
+    """How often and how long the client tries a call. Pauses double, each cut to a random part.
 
     >>> Retries(attempts=1)  # doctest: +ELLIPSIS
     Retries(attempts=1, deadline=60.0, ...)
@@ -30,28 +30,28 @@ class Retries:
     attempts: int = 6
     """Tries in all, the first included."""
     deadline: float = 60.0
-    """Seconds from the first try within which the last one begins."""
+    """Seconds from the first try within which the last one must begin."""
     first_pause: float = 0.1
     """Seconds: the longest that the first pause may be."""
     longest_pause: float = 10.0
-    """Seconds: the longest that any pause may be, but for what the server asks for."""
+    """Seconds: the longest that any pause may be, without what the server asks for."""
     chance: Callable[[], float] = random.random
-    """From 0 to 1: which part of a pause is waited."""
+    """From 0 to 1: the part of a pause that is waited."""
     clock: Callable[[], float] = time.monotonic
-    """Seconds, from anywhere."""
+    """Seconds, counted from any moment."""
 
 
 class Tries:
     """The tries of one call."""
 
     def __init__(self, retries: Retries, attempts: int | None = None) -> None:
-        """Of `attempts`, None means as many as there is time for."""
+        """`attempts` None: as many as there is time for."""
         self._retries = retries
         self._attempts = attempts
         self.begin()
 
     def begin(self) -> None:
-        """Counts from here."""
+        """Resets the count and the deadline."""
         self._failed = 0
         self._ends = self._retries.clock() + self._retries.deadline
 
@@ -61,7 +61,7 @@ class Tries:
         return self._ends - self._retries.clock()
 
     def pause(self, error: LaurelsError, at_least: float = 0.0) -> float:
-        """How many seconds to wait before the next try; raises the error when there is none."""
+        """The seconds to wait before the next try. Raises the error if there is none."""
         self._failed += 1
         longest = min(
             self._retries.longest_pause, self._retries.first_pause * 2.0 ** min(self._failed - 1, 64)
@@ -74,12 +74,12 @@ class Tries:
 
 
 def is_passing(reply: Reply | Lost) -> bool:
-    """Whether the same request may fare better later."""
+    """Whether the same request may succeed later."""
     return isinstance(reply, Lost) or reply.status in PASSING
 
 
 def asked_pause(reply: Reply | Lost) -> float:
-    """The seconds of `Retry-After`; of a date, as far from the answer's own."""
+    """The seconds of `Retry-After`; if it is a date, the time from the date of the answer to it."""
     if isinstance(reply, Lost):
         return 0.0
     after = reply.headers.get("retry-after", "")
