@@ -20,7 +20,8 @@ from laurels.scores.rolling import Rolling
 from laurels.valkey.client import Valkey
 
 if TYPE_CHECKING:
-    from laurels.journal.store.rows import Stream, StreamId
+    from laurels.journal.entry import StreamId
+    from laurels.journal.store.rows import Stream
 
 
 class Dying(Drain):

@@ -20,7 +20,7 @@ from laurels.boards.keys import BoardRef
 from laurels.engine import Laurels
 from laurels.errors import Unavailable
 from laurels.journal.drain import ATTEMPTS, Drain
-from laurels.journal.store.rows import StreamId
+from laurels.journal.entry import StreamId
 from laurels.journal.streams import Backlog
 from laurels.moments import datetime_of
 from laurels.valkey.streams import stream_entries
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator
 
     from laurels.clock import FixedClock
-    from laurels.journal.store.rows import JournalRow, Stream
+    from laurels.journal.entry import JournalRow
+    from laurels.journal.store.rows import Stream
 
     NewBoard = Callable[..., Awaitable[str]]
 

@@ -19,7 +19,7 @@ from waiting import PAUSE
 
 from laurels.boards.keys import BoardRef
 from laurels.errors import Conflict
-from laurels.journal.store.rows import StreamId
+from laurels.journal.entry import StreamId
 from laurels.moments import datetime_of
 from laurels.valkey import functions, streams
 from laurels.valkey.messages import Fence

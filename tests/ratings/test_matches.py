@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from laurels.clock import FixedClock
     from laurels.engine import Laurels
-    from laurels.journal.store.rows import JournalRow
+    from laurels.journal.entry import JournalRow
     from laurels.ratings.match import Matched
 
     NewBoard = Callable[..., Awaitable[str]]

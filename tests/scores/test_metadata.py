@@ -10,7 +10,7 @@ import pytest
 
 from laurels.boards.retention import WINDOWS_A_CALL
 from laurels.errors import InvalidInput, NotFound, WindowGone
-from laurels.journal.entry import read_entry
+from laurels.journal.entry import START, read_entry
 from laurels.sync import Laurels
 
 if TYPE_CHECKING:
@@ -240,15 +240,13 @@ def test_the_journal_tells_which_entries_got_it(raw: RawValkey, endpoints: Endpo
         engine.submit(board, "ada", 5, groups={"country": "BR"})
         engine.set_metadata(board, "ada", {"n": 1}, period="daily", id="one")
         fields = raw.journal(board)[-1]
-        recorded = read_entry(fields[b"body"], fields[b"skipped"])
-        assert recorded.kind == "metadata"
-        assert [(part.op, part.groups) for part in recorded.parts] == [
+        entry = read_entry(START, fields)
+        assert entry.kind == "metadata"
+        assert [(row.op, row.groups) for row in entry.rows] == [
             ("daily|2025-10-24", None),
             ("daily|2025-10-24", {"country": "BR"}),
         ]
-        assert {(part.id, part.member, part.metadata) for part in recorded.parts} == {
-            ("one", b"ada", '{"n":1}')
-        }
+        assert {(row.id, row.member, row.metadata) for row in entry.rows} == {("one", b"ada", '{"n":1}')}
         engine.set_metadata(board, "ada", {"n": 1}, id="one")
         assert raw.journal(board)[-1] == fields
         engine.drop(board, allow_drop="all")

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from laurels.errors import NotFound, Unavailable
-from laurels.journal.entry import Unreadable, read_entry
-from laurels.journal.store.rows import Stream, StreamId
+from laurels.journal.entry import StreamId, Unreadable, read_entry
 from laurels.moments import Timestamp, datetime_of
 from laurels.postgres.figures import PostgresFigures, read_figures
 from laurels.valkey import functions, requirements
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from laurels.boards.keys import BoardRef
+    from laurels.journal.store.rows import Stream
     from laurels.journal.streams import Journals
     from laurels.postgres.engine import Postgres
     from laurels.valkey.client import Valkey
@@ -243,19 +243,19 @@ def _letter(
         board=board,
         recorded_at=name.recorded_at,
         why=why[:SHOWN_CHARACTERS],
-        summary=_of_journal(text) if stream else _of_campus(text),
+        summary=_of_journal(name, fields) if stream else _of_campus(text),
     )
 
 
-def _of_journal(fields: Mapping[str, bytes]) -> str:
-    body = fields.get("body", b"")
+def _of_journal(name: StreamId, fields: Mapping[bytes, bytes]) -> str:
+    body = fields.get(b"body", b"")
     try:
-        recorded = read_entry(body, fields.get("skipped", b""))
+        entry = read_entry(name, fields)
     except Unreadable:
         return f"{len(body)} bytes: {body[:SHOWN_BYTES].hex(' ')}{'…' if len(body) > SHOWN_BYTES else ''}"
-    names = [part.member.decode("utf-8", "replace") for part in recorded.parts[:SHOWN_MEMBERS]]
-    more = f" and {len(recorded.parts) - SHOWN_MEMBERS} more" if len(recorded.parts) > SHOWN_MEMBERS else ""
-    return f"{recorded.kind} of {', '.join(names)}{more}"[:SHOWN_CHARACTERS]
+    names = [row.member.decode("utf-8", "replace") for row in entry.rows[:SHOWN_MEMBERS]]
+    more = f" and {len(entry.rows) - SHOWN_MEMBERS} more" if len(entry.rows) > SHOWN_MEMBERS else ""
+    return f"{entry.kind} of {', '.join(names)}{more}"[:SHOWN_CHARACTERS]
 
 
 def _of_campus(fields: Mapping[str, bytes]) -> str:

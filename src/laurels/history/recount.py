@@ -87,8 +87,8 @@ class Recount:
         starts = EARLIEST if slot.starts is None else slot.starts - AHEAD
         ends = LATEST if slot.ends is None else slot.ends
         span = WindowSpan(starts, ends, zoned.held_until(slot), *fold.places())
-        int64 = window.board.ordering.int64
-        async for together in self._journal.of_members(window.board_id, span, members, int64=int64):
+        rows = self._journal.of_members(window.board_id, span, members)
+        async for together in rows:
             held = fold.entry(together)
             if held is not None:
                 yield together[0].member, held

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 from laurels import metrics
 from laurels.errors import Unavailable
-from laurels.journal.entry import Recorded, Unreadable, read_entry
-from laurels.journal.store.rows import COPY_SECONDS, JournalStore, Stream, StreamCursor, StreamId, Unstorable
+from laurels.journal.entry import JournalEntry, StreamId, Unreadable, read_entry
+from laurels.journal.store.rows import COPY_SECONDS, JournalStore, Stream, StreamCursor, Unstorable
 from laurels.journal.streams import Journals
 from laurels.logs import get_logger
 from laurels.valkey import functions, streams
@@ -69,7 +69,7 @@ class _Reading:
     """What was read of one stream: entries to be stored, in order, up to the first that cannot be."""
 
     cursor: StreamCursor
-    entries: list[tuple[StreamId, Recorded]] = field(default_factory=list[tuple[StreamId, Recorded]])
+    entries: list[JournalEntry] = field(default_factory=list[JournalEntry])
     reached: StreamId | None = None
     """The last entry that is stored, or needs no storing."""
     known: StreamId | None = None
@@ -78,22 +78,22 @@ class _Reading:
     last: tuple[StreamId, bytes] | None = None
     """Of all that was read: the id of the last entry, and its first value."""
 
-    strays: list[Recorded] = field(default_factory=list[Recorded])
+    strays: list[JournalEntry] = field(default_factory=list[JournalEntry])
     """Entries that had been archived before, and are still there."""
 
-    def hold(self, incomplete: list[Recorded]) -> None:
+    def hold(self, incomplete: list[JournalEntry]) -> None:
         """Leaves the first of these, and all behind it, to another time."""
-        names = {id(each) for each in incomplete}
-        for number, (_, recorded) in enumerate(self.entries):
-            if id(recorded) in names:
+        ids = {entry.stream_id for entry in incomplete}
+        for number, entry in enumerate(self.entries):
+            if entry.stream_id in ids:
                 del self.entries[number:]
-                self.reached = self.entries[-1][0] if self.entries else None
+                self.reached = self.entries[-1].stream_id if self.entries else None
                 self.broken = None
                 return
 
-    def fed(self) -> list[Recorded]:
+    def fed(self) -> list[JournalEntry]:
         """The calls that are archived, and that boards which are fed may forget."""
-        stored = [each for name, each in self.entries if self.reached and name <= self.reached]
+        stored = [each for each in self.entries if self.reached and each.stream_id <= self.reached]
         return [each for each in (*self.strays, *stored) if each.feeds]
 
     def moved(self) -> StreamCursor:
@@ -175,7 +175,7 @@ class Drain:
             await self._leave_unkept(readings)
             await self._complete_feeds(readings)
             await self.store.ensure_partitions_for(
-                stream_id.recorded_at for reading in readings.values() for stream_id, _ in reading.entries
+                entry.stream_id.recorded_at for reading in readings.values() for entry in reading.entries
             )
             rows = await self._append(connection, readings)
             moved = {stream: reading.moved() for stream, reading in readings.items()}
@@ -246,7 +246,7 @@ class Drain:
         self._held.difference_update(readings)
 
         async def complete(stream: Stream, reading: _Reading) -> None:
-            feeding = [recorded for _, recorded in reading.entries if recorded.feeds]
+            feeding = [entry for entry in reading.entries if entry.feeds]
             if not feeding:
                 return
             incomplete = feeding
@@ -309,34 +309,34 @@ class Drain:
             if b"sign" in fields or (stream_id in dead and dead[stream_id] == fields.get(b"body")):
                 continue
             try:
-                recorded = _read_fields(fields)
+                entry = read_entry(stream_id, fields)
             except Unreadable:
                 new.append(stream_id)
                 continue
-            if recorded.version >= stream.board_id and recorded.call != calls.get(stream_id):
+            if entry.version >= stream.board_id and entry.call != calls.get(stream_id):
                 new.append(stream_id)
         return new
 
     async def _append(self, connection: AsyncConnection, readings: dict[Stream, _Reading]) -> int:
         """How many rows; all streams at once, or one entry at a time when PostgreSQL refuses something."""
         try:
-            return await self.store.append(connection, _rows(readings))
+            return await self.store.append(connection, _entries_of(readings))
         except Unstorable:
             pass
         rows = 0
         for stream, reading in readings.items():
             stored: StreamId | None = None
-            for stream_id, recorded in reading.entries:
+            for entry in reading.entries:
                 try:
-                    rows += await self.store.append(connection, [(stream, stream_id, recorded)])
+                    rows += await self.store.append(connection, [(stream, entry)])
                 except Unstorable as error:
                     # As it came, for the dead letters.
-                    listed = streams.entries(stream.key, str(stream_id), str(stream_id))
+                    listed = streams.entries(stream.key, str(entry.stream_id), str(entry.stream_id))
                     for _, fields in await self._valkey.run(listed):
-                        reading.broken = stream_id, fields, error.detail
+                        reading.broken = entry.stream_id, fields, error.detail
                     reading.reached = stored
                     break
-                stored = stream_id
+                stored = entry.stream_id
         return rows
 
     async def _tried(
@@ -371,30 +371,23 @@ def _decoded(stream: Stream, cursor: StreamCursor, entries: _Entries) -> _Readin
     for stream_id, fields in entries:
         if b"sign" not in fields:  # signs say that something changed on a board without a journal
             try:
-                recorded = _read_fields(fields)
+                entry = read_entry(stream_id, fields, stream.shard)
             except Unreadable as error:
                 reading.broken = stream_id, fields, str(error)
                 break
-            if recorded.version >= stream.board_id:  # else of a board that had the name before
-                reading.entries.append((stream_id, recorded))
+            if entry.version >= stream.board_id:  # else of a board that had the name before
+                reading.entries.append(entry)
         reading.reached = stream_id
     return reading
 
 
-def _readable(entries: _Entries) -> Iterator[Recorded]:
-    for _, fields in entries:
+def _readable(entries: _Entries) -> Iterator[JournalEntry]:
+    for stream_id, fields in entries:
         with suppress(Unreadable):
-            yield _read_fields(fields)
+            yield read_entry(stream_id, fields)
 
 
-def _read_fields(fields: dict[bytes, bytes]) -> Recorded:
-    body = fields.get(b"body")
-    if body is None:
-        raise Unreadable("there is no body")
-    return read_entry(body, fields.get(b"skipped", b""))
-
-
-def _rows(readings: dict[Stream, _Reading]) -> Iterator[tuple[Stream, StreamId, Recorded]]:
+def _entries_of(readings: dict[Stream, _Reading]) -> Iterator[tuple[Stream, JournalEntry]]:
     for stream, reading in readings.items():
-        for stream_id, recorded in reading.entries:
-            yield stream, stream_id, recorded
+        for entry in reading.entries:
+            yield stream, entry

@@ -7,12 +7,16 @@ force; it tells a board from an earlier one of the same name. Where the board fe
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 import msgspec
 
+from laurels.moments import EPOCH
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from datetime import datetime
 
     from laurels.boards.ordering import Score
     from laurels.moments import Moment
@@ -47,38 +51,79 @@ class Feed(NamedTuple):
     version: int
 
 
-class Part(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """What a call did to one member."""
+class StreamId(NamedTuple):
+    """The id of an entry in a stream: the millisecond in which it was added, and its number within that."""
+
+    milliseconds: int
+    seq: int
+
+    def __str__(self) -> str:
+        return f"{self.milliseconds}-{self.seq}"
+
+    @classmethod
+    def parse(cls, given: bytes) -> Self:
+        milliseconds, _, seq = given.partition(b"-")
+        return cls(int(milliseconds), int(seq))
+
+    @property
+    def recorded_at(self) -> datetime:
+        return EPOCH + timedelta(milliseconds=self.milliseconds)
+
+
+START: Final = StreamId(0, 0)
+
+
+class JournalRow(msgspec.Struct, array_like=True, gc=False):
+    """What a call did to one member.
+
+    An entry of the stream holds the fields up to `metadata`. Its rows share the values of the others.
+    """
 
     index: int
-    """Its place in its call."""
-    id: str
-    """As the client gave it; "" where it was made: `~CALL.INDEX`."""
+    """The place in the call, from 0."""
+    given_id: str
+    """The client's id; "" where Laurels made one."""
     member: bytes
     score: int | float | None = None
-    moment: int = 0
+    """An int on int64 boards, and from 1e16 on; None where the row sets no score."""
+    at: int = 0
     groups: dict[str, str] | None = None
     op: str = ""
+    """The submission's own aggregate; or what `PLACE`, `MATCH` and `METADATA` say."""
     metadata: str = ""
+    kind: str = ""
+    call: str = ""
+    now: int = 0
+    stream_id: StreamId = START
+    shard: int = 0
+
+    @property
+    def made_id(self) -> str:
+        return f"~{self.call}.{self.index}"
+
+    @property
+    def id(self) -> str:
+        return self.given_id or self.made_id
 
 
-# The fields of a `Part`, which a tuple carries faster.
-PartFields = tuple[int, str, bytes, "Score | None", "Moment", dict[str, str] | None, str, str]
+# The fields of a row in the stream. A tuple is faster to make than a `JournalRow`.
+RowFields = tuple[int, str, bytes, "Score | None", "Moment", dict[str, str] | None, str, str]
 
 
-class Recorded(msgspec.Struct, frozen=True):
-    """One call, without what was refused of it."""
+class JournalEntry(msgspec.Struct, frozen=True):
+    """One call, without the submissions that it refused."""
 
+    stream_id: StreamId
     kind: str
     call: str
     now: int
     version: int
-    parts: list[Part]
+    rows: list[JournalRow]
     feeds: list[Feed]
     """The boards that receive the same submissions."""
 
 
-class _Described(msgspec.Struct, array_like=True, frozen=True):
+class _Description(msgspec.Struct, array_like=True, frozen=True):
     """What a metadata entry holds: a member, its metadata in these windows, and the id of the call."""
 
     id: str
@@ -97,16 +142,16 @@ class _Body(msgspec.Struct, array_like=True, frozen=True):
 
 
 _body = msgspec.msgpack.Decoder(_Body)
-_parts = msgspec.msgpack.Decoder(list[Part])
+_rows = msgspec.msgpack.Decoder(list[JournalRow])
 _member = msgspec.msgpack.Decoder(bytes)
-_described = msgspec.msgpack.Decoder(_Described)
+_description = msgspec.msgpack.Decoder(_Description)
 
 
 def submit_entry(
-    call: str, now: Moment, version: int, parts: Sequence[PartFields], feeds: tuple[Feed, ...] = ()
+    call: str, now: Moment, version: int, rows: Sequence[RowFields], feeds: tuple[Feed, ...] = ()
 ) -> bytes:
     """The body of submissions that go out together."""
-    body = SUBMIT, call, now, version, parts
+    body = SUBMIT, call, now, version, rows
     return _encode((*body, feeds) if feeds else body)
 
 
@@ -125,11 +170,11 @@ def place_entry(
 ) -> bytes:
     """The body of entries placed in a window: member, score, moment and metadata of each."""
     token, groups = window
-    parts: list[PartFields] = [
+    rows: list[RowFields] = [
         (index, "", member, score, moment, groups, token, metadata)
         for index, (member, score, moment, metadata) in enumerate(entries)
     ]
-    return _encode((PLACE, call, now, version, parts))
+    return _encode((PLACE, call, now, version, rows))
 
 
 def metadata_entry(
@@ -139,47 +184,53 @@ def metadata_entry(
     return _encode((METADATA, call, now, version, (*given, list(windows))))
 
 
-def match_entry(call: str, now: Moment, version: int, parts: Iterable[Part]) -> bytes:
+def match_entry(call: str, now: Moment, version: int, rows: Sequence[RowFields]) -> bytes:
     """The body of matches that were played together."""
-    return _encode((MATCH, call, now, version, list(parts)))
+    return _encode((MATCH, call, now, version, rows))
 
 
-def read_entry(body: bytes, skipped: bytes) -> Recorded:
-    """What an entry tells; raises `Unreadable`."""
+def read_entry(stream_id: StreamId, fields: Mapping[bytes, bytes], shard: int = 0) -> JournalEntry:
+    """An entry of a shard's stream; raises `Unreadable`."""
+    body, skipped = fields.get(b"body"), fields.get(b"skipped", b"")
+    if body is None:
+        raise Unreadable("there is no body")
     try:
         head = _body.decode(body)
-        parts = _READERS[head.kind](head)
+        rows = _READERS[head.kind](head)
         refused = {int(number) - 1 for number in skipped.split(b",")} if skipped else frozenset[int]()
     except KeyError as error:
         raise Unreadable(f"the kind {error} is not known") from error
     except (msgspec.MsgspecError, ValueError) as error:
         raise Unreadable(str(error)) from error
     if refused:
-        parts = [part for number, part in enumerate(parts) if number not in refused]
-    return Recorded(head.kind, head.call, head.now, head.version, list(parts), head.feeds)
+        rows = [row for number, row in enumerate(rows) if number not in refused]
+    kind, call, now = head.kind, head.call, head.now
+    for row in rows:
+        row.kind, row.call, row.now, row.stream_id, row.shard = kind, call, now, stream_id, shard
+    return JournalEntry(stream_id, kind, call, now, head.version, rows, head.feeds)
 
 
-def _submitted(head: _Body) -> list[Part]:
-    return _parts.decode(head.content)
+def _submitted(head: _Body) -> list[JournalRow]:
+    return _rows.decode(head.content)
 
 
-def _removed(head: _Body) -> Iterable[Part]:
-    return [Part(0, "", _member.decode(head.content), moment=head.now)]
+def _removed(head: _Body) -> list[JournalRow]:
+    return [JournalRow(0, "", _member.decode(head.content), at=head.now)]
 
 
-def _given_metadata(head: _Body) -> Iterable[Part]:
-    told = _described.decode(head.content)
+def _described(head: _Body) -> list[JournalRow]:
+    given = _description.decode(head.content)
     return [
-        Part(index, told.id, told.member, None, head.now, groups, token, told.metadata)
-        for index, (token, groups) in enumerate(told.windows)
+        JournalRow(index, given.id, given.member, None, head.now, groups, token, given.metadata)
+        for index, (token, groups) in enumerate(given.windows)
     ]
 
 
-_READERS: Final[dict[str, Callable[[_Body], Iterable[Part]]]] = {
+_READERS: Final[dict[str, Callable[[_Body], list[JournalRow]]]] = {
     SUBMIT: _submitted,
     REMOVE: _removed,
     PLACE: _submitted,
     MATCH: _submitted,
     ERASE: _removed,
-    METADATA: _given_metadata,
+    METADATA: _described,
 }

@@ -18,19 +18,8 @@ if TYPE_CHECKING:
     from laurels.boards.keys import Cut
     from laurels.boards.ordering import Score
     from laurels.boards.windows import Slot
+    from laurels.journal.entry import JournalRow
     from laurels.moments import Moment
-
-
-class MemberChange(NamedTuple):
-    """What happened to a member; `score` is None where it was removed. `op` of what was placed is where."""
-
-    kind: str
-    member: bytes
-    score: Score | None
-    at: Moment
-    now: Moment
-    op: str
-    groups: dict[str, str] | None
 
 
 class FoldedEntry(NamedTuple):
@@ -42,7 +31,7 @@ class FoldedEntry(NamedTuple):
 
 @dataclass(slots=True)
 class _Tally:
-    """A member on its way through what is told."""
+    """A member on its way through its rows."""
 
     parts: dict[str, FoldedEntry] = field(default_factory=dict[str, FoldedEntry])
     """By the slot of the window that is written: this one, or those that it is made of."""
@@ -73,19 +62,20 @@ class Fold:
             return {self._own, *(f"{self._base}{day}" for day in self._days)}, None
         return {self._own}, self._base
 
-    def entry(self, told: list[MemberChange]) -> FoldedEntry | None:
+    def entry(self, rows: list[JournalRow]) -> FoldedEntry | None:
         """The entry that all this leaves; None when there is none."""
         tally = _Tally()
-        for each in told:
-            if self._until is not None and each.now >= self._until:
+        exact = int if self._board.ordering.int64 else float
+        for row in rows:
+            if self._until is not None and row.now >= self._until:
                 continue
-            if each.score is None:
-                if self._leaves(each):
+            if row.score is None:
+                if self._leaves(row):
                     tally = _Tally()
-            elif each.kind == PLACE:
-                self._place(tally, each, each.score)
-            elif self._concerns(each):
-                self._submit(tally, each, each.score)
+            elif row.kind == PLACE:
+                self._place(tally, row, exact(row.score))
+            elif self._concerns(row):
+                self._submit(tally, row, exact(row.score))
         parts = tally.parts
         if self._zoned.how == "sum" or not parts or tally.is_final:
             return tally.total
@@ -93,30 +83,30 @@ class Fold:
             return self._folded([parts[day] for day in sorted(parts)])
         return next(iter(parts.values()))
 
-    def _submit(self, tally: _Tally, told: MemberChange, score: Score) -> None:
-        part = self._calendar.at(told.at).text
+    def _submit(self, tally: _Tally, row: JournalRow, score: Score) -> None:
+        part = self._calendar.at(row.at).text
         before = tally.parts.get(part)
-        after = tally.parts[part] = self._aggregated(before, told, score)
+        after = tally.parts[part] = self._aggregated(before, row, score)
         if self._zoned.how == "sum" and after != before:
-            tally.total = self._moved(tally.total, before, after, told.at)
+            tally.total = self._moved(tally.total, before, after, row.at)
 
-    def _place(self, tally: _Tally, told: MemberChange, score: Score) -> None:
+    def _place(self, tally: _Tally, row: JournalRow, score: Score) -> None:
         """Entries are given to one window as they are; no other window moves with it but a rolling one."""
-        if (told.groups or {}) != self._cut:
+        if (row.groups or {}) != self._cut:
             return
-        placed = FoldedEntry(score, told.at)
-        if told.op != self._own:
-            tally.parts[told.op.partition("|")[2]] = placed
+        placed = FoldedEntry(score, row.at)
+        if row.op != self._own:
+            tally.parts[row.op.partition("|")[2]] = placed
         elif self._zoned.how == "direct":
             tally.parts[self._slot.text] = placed
         else:
             tally.total = placed
-            tally.is_final = self._days_gone is not None and told.now >= self._days_gone
+            tally.is_final = self._days_gone is not None and row.now >= self._days_gone
 
-    def _leaves(self, told: MemberChange) -> bool:
+    def _leaves(self, row: JournalRow) -> bool:
         """Whether it goes from this window: who is removed does, who is erased only if the window goes on."""
-        return told.kind == REMOVE or (
-            told.kind == ERASE and goes_on_without(self._board, self._zoned, self._slot, told.now)
+        return row.kind == REMOVE or (
+            row.kind == ERASE and goes_on_without(self._board, self._zoned, self._slot, row.now)
         )
 
     def _end_of_days(self) -> Moment | None:
@@ -126,24 +116,24 @@ class Fold:
             return None
         return base.held_until(base.calendar.parse(min(self._days)))
 
-    def _concerns(self, told: MemberChange) -> bool:
-        given = told.groups or {}
+    def _concerns(self, row: JournalRow) -> bool:
+        given = row.groups or {}
         if any(given.get(name) != value for name, value in self._cut.items()):
             return False
         if self._days:
-            return self._calendar.at(told.at).text in self._days
-        return self._zoned.calendar.at(told.at) == self._slot
+            return self._calendar.at(row.at).text in self._days
+        return self._zoned.calendar.at(row.at) == self._slot
 
-    def _aggregated(self, old: FoldedEntry | None, told: MemberChange, score: Score) -> FoldedEntry:
-        op = told.op or self._board.definition.aggregate
+    def _aggregated(self, old: FoldedEntry | None, row: JournalRow, score: Score) -> FoldedEntry:
+        op = row.op or self._board.definition.aggregate
         if old is None:
-            return FoldedEntry(score, told.at)
+            return FoldedEntry(score, row.at)
         if op == "sum":
             total = self._sum(old.score, 0, score)
-            return old if total == old.score else FoldedEntry(total, told.at)
+            return old if total == old.score else FoldedEntry(total, row.at)
         if op == "first" or score == old.score or (op == "best" and not self._is_better(score, old.score)):
             return old
-        return FoldedEntry(score, told.at)
+        return FoldedEntry(score, row.at)
 
     def _moved(
         self, total: FoldedEntry | None, before: FoldedEntry | None, after: FoldedEntry, at: Moment

@@ -18,10 +18,9 @@ import msgspec
 from laurels.boards.retention import PARTS
 from laurels.errors import Conflict, LaurelsError, NotFound, Unavailable
 from laurels.journal.compare import Comparer, Comparison
-from laurels.journal.entry import Unreadable, read_entry
+from laurels.journal.entry import START, JournalRow, StreamId, Unreadable, read_entry
 from laurels.journal.replay import Replay
 from laurels.journal.shadow_board import Rebuilt
-from laurels.journal.store.rows import JournalRow, StreamId
 from laurels.journal.store.totals import ReplayStore, Tally
 from laurels.logs import get_logger
 from laurels.moments import datetime_of
@@ -261,29 +260,10 @@ class _Work:
     def _rows_of(self, shard: int, stream_id: StreamId, fields: dict[bytes, bytes]) -> list[JournalRow]:
         """None for what the archive does not take either: signs, entries of an earlier board, and others."""
         try:
-            recorded = read_entry(fields.get(b"body", b""), fields.get(b"skipped", b""))
+            entry = read_entry(stream_id, fields, shard)
         except Unreadable:
             return []
-        if recorded.version < self._board_id:
-            return []
-        return [
-            JournalRow(
-                stream_id=stream_id,
-                shard=shard,
-                index=part.index,
-                kind=recorded.kind,
-                call=recorded.call,
-                now=recorded.now,
-                id=part.id or f"~{recorded.call}.{part.index}",
-                member=part.member,
-                score=part.score,
-                at=part.moment,
-                groups=part.groups,
-                op=part.op,
-                metadata=part.metadata,
-            )
-            for part in recorded.parts
-        ]
+        return entry.rows if entry.version >= self._board_id else []
 
     async def _check_rows(self, shard: _Shard) -> None:
         """What was done is what PostgreSQL has: as many rows, with the same sums."""
@@ -344,7 +324,7 @@ class _Work:
         keys = self._board.keys
         cursors = await self._tools.drain.store.cursors(self._board_id)
         journal = keys.of_board(shard.number, "journal")
-        floor = cursors.get(journal, StreamId(0, 0))
+        floor = cursors.get(journal, START)
         names = keys.of_board(shard.number, "board"), journal
         wanted = Fence(self._token, FENCE_MILLISECONDS, str(floor))
         try:

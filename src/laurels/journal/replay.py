@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from laurels.boards.board import Target, WindowAddress
 from laurels.boards.keys import WHOLE, Cut
@@ -31,8 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from laurels.boards.board import Board
+    from laurels.journal.entry import JournalRow
     from laurels.journal.shadow_board import Rebuilt
-    from laurels.journal.store.rows import JournalRow
     from laurels.moments import Moment
     from laurels.valkey.client import Valkey, Value
     from laurels.valkey.command import Command
@@ -192,7 +194,7 @@ class Replay:
                     moment=row.at,
                     groups=None,
                     cuts=cuts,
-                    id="" if row.id == _made_id(row) else row.id,
+                    id=row.given_id,
                     op=row.op,
                     metadata=row.metadata,
                 )
@@ -213,11 +215,11 @@ class Replay:
 
     def _has_run(self, row: JournalRow) -> bool:
         """Whether its id was made by a call before it that was remembered then."""
-        made = MADE_ID.fullmatch(row.id)
+        made = MADE_ID.fullmatch(row.given_id)
         bucket = _recorded(row) // CALL_BUCKET
         return (
             made is not None
-            and row.id != _made_id(row)
+            and row.given_id != row.made_id
             and any(made[1] in self._ran.get(each, ()) for each in (bucket, bucket - 1))
         )
 
@@ -311,13 +313,12 @@ class Replay:
         targets = [placed(self._made, row.op, row.groups) for row in rows]
         addresses = [each.address for each in targets if each and each.address in self.written]
         self.has_metadata = self.has_metadata or bool(first.metadata)
-        given = "" if first.id == _made_id(first) else first.id
         header = MetadataHeader(
             shape=self._shape(),
             version=self._made.version,
             journal=0,
-            id=given,
-            remember=int(bool(given)),
+            id=first.given_id,
+            remember=int(bool(first.given_id)),
             metadata=first.metadata,
             seconds=[LIFE_SECONDS] * len(addresses),
             replayed=_recorded(first) // SECOND,
@@ -328,8 +329,8 @@ class Replay:
             keys += self._parts(address)
         if await functions.set_metadata(self._valkey, keys, header, (b"", first.member)) is None:
             self.doubled += len(rows)
-        if given:
-            await self._remember(first.now, {given})
+        if first.given_id:
+            await self._remember(first.now, {first.given_id})
 
     def _note(self, target: Target) -> None:
         if target.address in self.written:
@@ -401,10 +402,6 @@ def _recorded(row: JournalRow) -> Moment:
     return row.stream_id.milliseconds * MILLISECOND
 
 
-def _made_id(row: JournalRow) -> str:
-    return f"~{row.call}.{row.index}"
-
-
 def goes_when_erased(board: Board, target: Target, now: Moment) -> bool:
     """Whether who is erased leaves this window."""
     return goes_on_without(board, target.zoned, target.slot, now)
@@ -424,4 +421,4 @@ def _of_match(row: JournalRow, together: _Together) -> JournalRow:
     together.states[row.member] = row.op
     if not row.id.startswith(f"~{row.call}."):
         together.matches.add(row.id)
-    return replace(row, id=f"~{row.call}.{row.index}", op="")
+    return msgspec.structs.replace(row, given_id="", op="")

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final
 from laurels import metrics
 from laurels.boards.keys import BoardRef, KeySpace
 from laurels.errors import InvalidInput, Unavailable
-from laurels.journal.store.rows import START, Stream, StreamId
+from laurels.journal.entry import START, StreamId
+from laurels.journal.store.rows import Stream
 from laurels.moments import SECOND
 from laurels.valkey.keyspace import memory_usage
 from laurels.valkey.streams import entries, length, newest_entries

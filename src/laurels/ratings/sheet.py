@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from laurels.journal.entry import Part
 from laurels.ratings.state import RatingState
 from laurels.ratings.systems import RatingChange, newcomer, outcomes
 
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from laurels.boards.rating import Rating
+    from laurels.journal.entry import RowFields
     from laurels.ratings.match import CheckedMatch
     from laurels.scores.submission import Checked
 
@@ -38,7 +38,7 @@ class Sheet:
     parts: list[Checked] = field(default_factory=list["Checked"])
     skip: list[int] = field(default_factory=list[int])
     """1 for each part that enters no window."""
-    journal: list[Part] = field(default_factory=list[Part])
+    journal: list[RowFields] = field(default_factory=list["RowFields"])
     outcomes: list[list[RatingChange]] = field(default_factory=list[list[RatingChange]])
     """Of each player of each match."""
     states: dict[bytes, RatingState] = field(default_factory=dict[bytes, RatingState])
@@ -80,14 +80,14 @@ class Sheet:
             self.parts.append(msgspec.structs.replace(part, score=after.rating + 0.0))
             self.skip.append(int(not is_ranked))
             self.journal.append(
-                Part(
-                    index=part.index,
-                    id=part.id,
-                    member=part.member,
-                    score=after.rating if is_ranked else None,
-                    moment=part.moment,
-                    groups=part.groups,
-                    op=text.decode(),
-                    metadata=part.metadata,
+                (
+                    part.index,
+                    part.id,
+                    part.member,
+                    after.rating if is_ranked else None,
+                    part.moment,
+                    part.groups,
+                    text.decode(),
+                    part.metadata,
                 )
             )

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from laurels.boards.board import Board
     from laurels.boards.catalog import Catalog
     from laurels.clock import Clock
-    from laurels.journal.entry import Part, Recorded
+    from laurels.journal.entry import JournalEntry, JournalRow
     from laurels.scores.rolling import Rolling
     from laurels.scores.send import CallOutcome
     from laurels.scores.submission import Checked
@@ -75,12 +75,12 @@ class Feeds:
                 _log_refusals(part_call, fed_outcome)
             self._rolling.prepare(feed, self._clock())
 
-    async def complete(self, shard: int, recorded: Sequence[Recorded]) -> list[Recorded]:
+    async def complete(self, shard: int, entries: Sequence[JournalEntry]) -> list[JournalEntry]:
         """Sends fed boards the calls of one shard of their feeder that they have not run. Returns the calls
         that a fed board may still miss.
         """
-        incomplete: list[Recorded] = []
-        for feed, calls in _by_feed(recorded).items():
+        incomplete: list[JournalEntry] = []
+        for feed, calls in _by_feed(entries).items():
             left = calls
             try:
                 board = await self._catalog.board(BoardRef.parse(feed.board))
@@ -101,9 +101,9 @@ class Feeds:
                 log.error("fed board refuses its feeder's submissions", fed=feed.board, detail=error.detail)  # noqa: TRY400  # the traceback adds nothing
         return incomplete
 
-    async def forget(self, shard: int, recorded: Iterable[Recorded]) -> None:
+    async def forget(self, shard: int, entries: Iterable[JournalEntry]) -> None:
         """Removes the names of these calls from the fed boards, once the journal no longer has them."""
-        for feed, calls in _by_feed(recorded).items():
+        for feed, calls in _by_feed(entries).items():
             try:
                 board = await self._catalog.board(BoardRef.parse(feed.board))
             except NotFound:
@@ -111,14 +111,14 @@ class Feeds:
             names = [fed_call(each.call, shard) for each in calls]
             await self._valkey.run_all(sets.remove(key, names) for key in _fed_keys(board))
 
-    async def _missing(self, board: Board, shard: int, calls: list[Recorded]) -> list[Recorded]:
+    async def _missing(self, board: Board, shard: int, calls: list[JournalEntry]) -> list[JournalEntry]:
         names = [fed_call(each.call, shard) for each in calls]
         known = await self._valkey.run_all(sets.are_members(key, names) for key in _fed_keys(board))
         shard_of = board.keys.shard_of
         return [
             each
             for number, each in enumerate(calls)
-            if not all(known[shard_of(part.member)][number] for part in each.parts)
+            if not all(known[shard_of(row.member)][number] for row in each.rows)
         ]
 
     async def _exists(self, feed: Feed) -> bool:
@@ -126,18 +126,18 @@ class Feeds:
         board_id = await self._catalog.id_of(BoardRef.parse(feed.board))
         return board_id is not None and board_id <= feed.version
 
-    async def _complete_one(self, board: Board, shard: int, recorded: Recorded) -> None:
-        call = SubmitCall(fed_call(recorded.call, shard), board, [], report=False, feeder=shard)
+    async def _complete_one(self, board: Board, shard: int, entry: JournalEntry) -> None:
+        call = SubmitCall(fed_call(entry.call, shard), board, [], report=False, feeder=shard)
         call = replace(call, durability=self.durability)
-        for part in recorded.parts:
+        for row in entry.rows:
             try:
-                call.parts.append(_checked(board, recorded, part))
+                call.parts.append(_checked(board, row))
             except InvalidInput as error:
-                _log_refusal(call, part.index, error)
+                _log_refusal(call, row.index, error)
         _log_refusals(call, await self._courier.deliver(call))
         self._rolling.prepare(board, self._clock())
 
-    async def _confirm(self, board: Board, shard: int, counted: list[Recorded]) -> None:
+    async def _confirm(self, board: Board, shard: int, counted: list[JournalEntry]) -> None:
         """Waits until calls that counted before are durable. Their own call may have failed to confirm that,
         and another node may have taken over since.
         """
@@ -147,7 +147,7 @@ class Feeds:
             names = [
                 fed_call(each.call, shard)
                 for each in counted
-                if any(board.keys.shard_of(part.member) == own for part in each.parts)
+                if any(board.keys.shard_of(row.member) == own for row in each.rows)
             ]
             keys = board.keys.of_board(own, "board"), board.keys.of_board(own, "fed")
             if names and await functions.confirm(self._valkey, keys, names, self.durability):
@@ -179,26 +179,26 @@ def _calls(call: SubmitCall, feed: Board, parts: list[Checked]) -> Iterable[Subm
         yield replace(call, id=name, board=feed, parts=some, report=False, feeds=(), feeder=shard)
 
 
-def _by_feed(recorded: Iterable[Recorded]) -> dict[Feed, list[Recorded]]:
-    calls: dict[Feed, list[Recorded]] = {}
-    for each in recorded:
+def _by_feed(entries: Iterable[JournalEntry]) -> dict[Feed, list[JournalEntry]]:
+    calls: dict[Feed, list[JournalEntry]] = {}
+    for each in entries:
         for feed in each.feeds:
             calls.setdefault(feed, []).append(each)
     return calls
 
 
-def _checked(board: Board, recorded: Recorded, part: Part) -> Checked:
+def _checked(board: Board, row: JournalRow) -> Checked:
     """A submission as its feeder recorded it. The feeder judged its lateness when it came."""
     given = Submission(
-        member=part.member.decode(),
-        score=whole(part.score) if isinstance(part.score, float) else part.score or 0,
-        at=datetime_of(part.moment),
-        groups=part.groups,
-        id=part.id or f"~{recorded.call}.{part.index}",
-        op=part.op or None,
-        metadata=msgspec.json.decode(part.metadata) if part.metadata else None,
+        member=row.member.decode(),
+        score=whole(row.score) if isinstance(row.score, float) else row.score or 0,
+        at=datetime_of(row.at),
+        groups=row.groups,
+        id=row.id,
+        op=row.op or None,
+        metadata=msgspec.json.decode(row.metadata) if row.metadata else None,
     )
-    return check(board, for_feed(board, given), part.moment, part.index)
+    return check(board, for_feed(board, given), row.at, row.index)
 
 
 def _fed_keys(board: Board) -> list[str]:

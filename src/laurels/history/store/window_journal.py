@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from sqlalchemy import and_, case, func, or_, select, text
 
-from laurels.journal.member_fold import MemberChange
+from laurels.journal.entry import JournalRow
+from laurels.journal.store.rows import number
 from laurels.postgres.tables import journal
 
 if TYPE_CHECKING:
@@ -36,9 +37,9 @@ class WindowJournal:
         self._postgres = postgres
 
     async def of_members(
-        self, board_id: int, span: WindowSpan, members: Sequence[bytes] | None = None, *, int64: bool
-    ) -> AsyncIterator[list[MemberChange]]:
-        """The changes of each member in the window, in order, as one list for each member."""
+        self, board_id: int, span: WindowSpan, members: Sequence[bytes] | None = None
+    ) -> AsyncIterator[list[JournalRow]]:
+        """The rows of each member in the window, in order, as one list for each member."""
         columns = journal.c
         is_match = columns.kind == "match"  # its `op` is not an aggregate; without a score there is no entry
         is_score = or_(columns.kind == "submit", and_(is_match, columns.score.is_not(None)))
@@ -62,15 +63,14 @@ class WindowJournal:
         asked = asked.execution_options(yield_per=ROWS_AT_ONCE)
         async with self._postgres.writing(seconds=LONGEST_SECONDS) as connection:
             await connection.execute(text(f"SET LOCAL statement_timeout = '{LONGEST_SECONDS:g}s'"))
-            together: list[MemberChange] = []
-            number = int if int64 else float
+            together: list[JournalRow] = []
             rows: Any = await connection.stream(asked)
             async for kind, member, score, at, now, op, groups in rows:
                 if together and together[0].member != member:
                     yield together
                     together = []
-                exact = None if score is None else number(score)
-                together.append(MemberChange(kind, member, exact, at, now, op or "", groups))
+                row = JournalRow(0, "", member, number(score), at, groups, op or "", kind=kind, now=now)
+                together.append(row)
             if together:
                 yield together
 

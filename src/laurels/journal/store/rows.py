@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 import psycopg
@@ -18,17 +18,20 @@ from sqlalchemy import Text, bindparam, cast, delete, literal, select, text, tup
 from sqlalchemy.dialects import postgresql
 
 from laurels.errors import LaurelsError
+from laurels.journal.entry import JournalRow, StreamId
 from laurels.moments import EPOCH, datetime_of
 from laurels.postgres.engine import refused, take_turn
 from laurels.postgres.tables import boards, journal, journal_cursors
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
+    from decimal import Decimal
 
     from sqlalchemy import RowMapping
     from sqlalchemy.ext.asyncio import AsyncConnection
 
-    from laurels.journal.entry import Recorded
+    from laurels.boards.ordering import Score
+    from laurels.journal.entry import JournalEntry
     from laurels.moments import Moment
     from laurels.postgres.engine import Postgres
 
@@ -50,28 +53,6 @@ _ESCAPES: Final = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "
 _json = msgspec.json.Encoder()
 
 
-class StreamId(NamedTuple):
-    """The id of an entry in a stream: when it was added, in milliseconds, and its number in that instant."""
-
-    milliseconds: int
-    seq: int
-
-    def __str__(self) -> str:
-        return f"{self.milliseconds}-{self.seq}"
-
-    @classmethod
-    def parse(cls, given: bytes) -> Self:
-        milliseconds, _, seq = given.partition(b"-")
-        return cls(int(milliseconds), int(seq))
-
-    @property
-    def recorded_at(self) -> datetime:
-        return EPOCH + timedelta(milliseconds=self.milliseconds)
-
-
-START: Final = StreamId(0, 0)
-
-
 @dataclass(frozen=True, slots=True)
 class Stream:
     """The journal of one shard of a board, as it lies in Valkey."""
@@ -88,27 +69,6 @@ class StreamCursor(NamedTuple):
     """Everything up to here."""
     attempts: int
     """How often the entry behind it was tried."""
-
-
-@dataclass(frozen=True, slots=True)
-class JournalRow:
-    """One row of the journal, as it is read back."""
-
-    stream_id: StreamId
-    shard: int
-    index: int
-    kind: str
-    call: str
-    now: Moment
-    id: str
-    """As the client gave it, or as it was made."""
-    member: bytes
-    score: int | float | None
-    """An integer where it was written as one: on boards of int64, and from 1e16 on."""
-    at: Moment
-    groups: dict[str, str] | None
-    op: str
-    metadata: str
 
 
 class Unstorable(LaurelsError):
@@ -187,7 +147,7 @@ class JournalStore:
             await connection.execute(postgresql.insert(journal_cursors).values(rows).on_conflict_do_nothing())
 
     async def append(
-        self, connection: AsyncConnection, entries: Iterable[tuple[Stream, StreamId, Recorded]]
+        self, connection: AsyncConnection, entries: Iterable[tuple[Stream, JournalEntry]]
     ) -> int:
         """How many rows there are more; all or none. Raises `Unstorable`."""
         rows = 0
@@ -321,24 +281,28 @@ class JournalStore:
 
 
 def _row(row: RowMapping) -> JournalRow:
-    score = row["score"]
-    if score is not None:
-        score = int(score) if score.as_tuple().exponent == 0 else float(score)
     return JournalRow(
-        stream_id=_stream_id(row["recorded_at"], row["seq"]),
-        shard=row["shard"],
         index=row["index"],
-        kind=row["kind"],
-        call=row["call"],
-        now=row["now"],
-        id=f"~{row['call']}.{row['index']}" if row["id"] is None else bytes(row["id"]).decode(),
+        given_id="" if row["id"] is None else bytes(row["id"]).decode(),
         member=bytes(row["member"]),
-        score=score,
+        score=number(row["score"]),
         at=row["at"],
         groups=None if row["groups"] is None else msgspec.json.decode(row["groups"], type=dict[str, str]),
         op=row["op"] or "",
         metadata=row["metadata"] or "",
+        kind=row["kind"],
+        call=row["call"],
+        now=row["now"],
+        stream_id=_stream_id(row["recorded_at"], row["seq"]),
+        shard=row["shard"],
     )
+
+
+def number(score: Decimal | None) -> Score | None:
+    """A score as it was written: with a fraction as a float, without as an int."""
+    if score is None:
+        return None
+    return int(score) if score.as_tuple().exponent == 0 else float(score)
 
 
 def _stream_id(recorded_at: datetime, seq: int) -> StreamId:
@@ -355,21 +319,22 @@ def _after(month: tuple[int, int]) -> tuple[int, int]:
     return (year, number + 1) if number < 12 else (year + 1, 1)
 
 
-def _pieces(entries: Iterable[tuple[Stream, StreamId, Recorded]]) -> Iterator[tuple[bytes, int]]:
+def _pieces(entries: Iterable[tuple[Stream, JournalEntry]]) -> Iterator[tuple[bytes, int]]:
     lines: list[str] = []
     size = 0
-    for stream, stream_id, recorded in entries:
+    for stream, entry in entries:
+        recorded_at, seq = entry.stream_id.recorded_at, entry.stream_id.seq
         before = (
-            f"{stream.board_id}\t{stream_id.recorded_at.isoformat()}\t{stream_id.seq}\t{stream.shard}\t"
-            f"{_text(recorded.kind)}\t{_text(recorded.call)}\t{recorded.now}\t"
+            f"{stream.board_id}\t{recorded_at.isoformat()}\t{seq}\t{stream.shard}\t"
+            f"{_text(entry.kind)}\t{_text(entry.call)}\t{entry.now}\t"
         )
-        for part in recorded.parts:
+        for row in entry.rows:
             line = (
-                f"{before}{part.index}\t{_bytes(part.id.encode()) if part.id else _NULL}\t"
-                f"{_bytes(part.member)}\t{_NULL if part.score is None else repr(part.score)}\t{part.moment}\t"
-                f"{_NULL if part.groups is None else _text(_json.encode(part.groups).decode())}\t"
-                f"{_text(part.op) if part.op else _NULL}\t"
-                f"{_text(part.metadata) if part.metadata else _NULL}\n"
+                f"{before}{row.index}\t{_bytes(row.given_id.encode()) if row.given_id else _NULL}\t"
+                f"{_bytes(row.member)}\t{_NULL if row.score is None else repr(row.score)}\t{row.at}\t"
+                f"{_NULL if row.groups is None else _text(_json.encode(row.groups).decode())}\t"
+                f"{_text(row.op) if row.op else _NULL}\t"
+                f"{_text(row.metadata) if row.metadata else _NULL}\n"
             )
             lines.append(line)
             size += len(line)

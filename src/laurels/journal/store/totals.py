@@ -11,7 +11,7 @@ from sqlalchemy import func, literal, select, text, tuple_
 from laurels.postgres.tables import journal
 
 if TYPE_CHECKING:
-    from laurels.journal.store.rows import JournalRow, StreamId
+    from laurels.journal.entry import JournalRow, StreamId
     from laurels.postgres.engine import Postgres
 
 # A sum over a whole journal may take that long, in seconds.
