@@ -282,7 +282,7 @@ class TestWhatCannotBe:
         await laurels.submit(board, "old", 7)
         await laurels.define(board, {})
         await laurels.submit(board, "new", 5)
-        with pytest.raises(Conflict, match="holds 1 entries in all_time that its journal does not tell of"):
+        with pytest.raises(Conflict, match="holds 1 entries in all_time that are not in its journal"):
             await laurels.rebuild(board)
         assert (await laurels.page(board)).total == 2
         assert (await laurels.submit(board, "new", 6)).applied, "writers wait no longer"

@@ -315,7 +315,9 @@ class Board:
                 yield compiled(window, "sum", direct[window.sum_of])
 
     def _linger(self, window: Window) -> Moment:
-        """Nothing if templates name the keys: these expire exactly when the definition says."""
+        """How long a window lingers. 0 with key templates, whose keys expire exactly as the
+        definition says.
+        """
         is_short = window.seconds is not None and window.seconds < SHORTEST_TO_LINGER
         return 0 if is_short or self.definition.keys else LINGER
 
@@ -332,7 +334,7 @@ class Board:
                 until = zoned.held_until(slot)
                 is_gone = until is not None and now >= until
                 nows.append((until, None) if is_gone else (None, until))
-                if not is_gone and self._is_wanted(zoned, slot):
+                if not is_gone and self.is_wanted(zoned, slot):
                     targets.append(self._target(zoned, slot, moment, cut))
         return Targets(
             windows=tuple(targets),
@@ -341,7 +343,8 @@ class Board:
             nows=_intersection(nows),
         )
 
-    def _is_wanted(self, _pane: ZonedWindow, _slot: Slot) -> bool:
+    def is_wanted(self, zoned: ZonedWindow, slot: Slot) -> bool:  # noqa: ARG002  # a shadow board overrides it
+        """Whether submissions write this slot."""
         return True
 
     def _target(self, zoned: ZonedWindow, slot: Slot, moment: Moment, cut: Cut) -> Target:

@@ -20,7 +20,7 @@ from laurels.history.name_matcher import NameMatcher
 from laurels.history.records import Erased
 from laurels.history.store.erase import EraseStore
 from laurels.journal.entry import erase_entry
-from laurels.journal.replay import goes_when_erased
+from laurels.journal.member_fold import goes_on_without
 from laurels.moments import DAY
 from laurels.scores.shards import ShardedWindow
 from laurels.scores.submission import check_member
@@ -134,7 +134,8 @@ class Eraser:
             staying: list[WindowAddress] = []
             for address in addresses:
                 if target := target_at(board, address):
-                    (leaving if goes_when_erased(board, target, now) else staying).append(address)
+                    is_leaving = goes_on_without(board, target.zoned, target.slot, now)
+                    (leaving if is_leaving else staying).append(address)
             for keys in _calls(board, shard, staying, ("board",)):
                 found += await functions.rename(self.valkey, keys, reading, member, named)
             for keys in _calls(board, shard, leaving, names) or [_named(board, shard, names)]:

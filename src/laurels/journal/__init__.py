@@ -1,1 +1,3 @@
-"""The journal: what every call did, on its way from Valkey into PostgreSQL, and done again from there."""
+"""The journal: a row for every change, drained from Valkey into PostgreSQL, and replayed to rebuild
+a board.
+"""

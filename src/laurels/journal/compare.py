@@ -1,4 +1,4 @@
-"""Two boards entry by entry: the one in use, and the one that its journal tells."""
+"""Compares two boards entry by entry: the live one, and the one that was rebuilt from its journal."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from laurels.valkey.messages import Shape
 
 MEMBERS_A_CALL: Final = 250
-# Differences that are told; the others are only counted.
-MOST_TOLD: Final = 20
+# Differences that are described; the others are only counted.
+MOST_DESCRIBED: Final = 20
 
 
 class Doubt(NamedTuple):
-    """A member that looked different when both were read one after the other."""
+    """A member whose entry differed when the boards were read one after the other."""
 
     address: WindowAddress
     member: bytes
@@ -35,23 +35,23 @@ class Comparison:
 
     def add(self, address: WindowAddress, member: bytes, why: str) -> None:
         self.different += 1
-        if len(self.told) < MOST_TOLD:
+        if len(self.told) < MOST_DESCRIBED:
             name = f"{address.token} {address.cut}".strip(" |")
             self.told.append(f"{name}: {member_text(member)}: {why}")
 
     def add_rating(self, member: bytes, live: bytes | None, told: bytes | None) -> None:
         self.different += 1
-        if len(self.told) < MOST_TOLD:
+        if len(self.told) < MOST_DESCRIBED:
             states = [state.decode() if state else "none" for state in (live, told)]
             self.told.append(f"rating: {member_text(member)}: has {states[0]}, by the journal {states[1]}")
 
 
-# What a member has in a window: place and metadata; nothing when it has no entry.
+# A member's place and metadata in a window; None without an entry.
 _Held = tuple[bytes, bytes] | None
 
 
 class Comparer:
-    """One shard of two boards: the one in use first."""
+    """One shard of two boards: the live one first."""
 
     def __init__(self, valkey: Valkey, boards: tuple[Board, Board], shard: int) -> None:
         self._valkey = valkey
@@ -59,7 +59,7 @@ class Comparer:
         self._shard = shard
 
     async def doubts(self, address: WindowAddress) -> AsyncIterator[Doubt]:
-        """Who has another entry in one than in the other; also who submitted between the two looks."""
+        """Members whose entries differ, members included who submitted between the two reads."""
         for one, other in (self._boards, self._boards[::-1]):
             header = ScanHeader(_shape(one), one.version, "0", MEMBERS_A_CALL)
             while True:
@@ -75,7 +75,7 @@ class Comparer:
                     break
 
     async def settle(self, doubtful: Sequence[Doubt], comparison: Comparison) -> None:
-        """Looks at the doubtful again, while nobody writes."""
+        """Reads the doubtful members again behind a fence, and records those that still differ."""
         by_address: dict[WindowAddress, list[bytes]] = {}
         for doubt in dict.fromkeys(doubtful):
             by_address.setdefault(doubt.address, []).append(doubt.member)
@@ -89,7 +89,7 @@ class Comparer:
                         comparison.add(address, member, why)
 
     async def compare_ratings(self, comparison: Comparison) -> None:
-        """What is known of each player, while nobody writes."""
+        """Compares the state of every player, behind a fence."""
         live, told = [await self._states(board) for board in self._boards]
         for member in sorted(live.keys() | told.keys()):
             if live.get(member) != told.get(member):

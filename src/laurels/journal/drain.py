@@ -1,8 +1,9 @@
-"""The journal on its way from Valkey into PostgreSQL: read, commit, and only then trim.
+"""Drains the journal from Valkey into PostgreSQL: reads the streams, commits the rows, then trims the
+streams.
 
-How far a stream is archived stands in PostgreSQL and moves in the transaction that stores the rows; whoever
-works on a stream has its cursor locked until then. So any number of drains may run; one that dies leaves
-its streams to the others at once; and an entry that is read again, because nobody trimmed it, is recognized.
+A cursor in PostgreSQL says how far a stream is archived. It moves in the transaction that stores the rows,
+and the drain keeps it locked until the commit. So any number of drains may run. When one dies, the others
+take over its streams at once, and an entry that was archived but not trimmed is recognized by the cursor.
 """
 
 from __future__ import annotations
@@ -40,49 +41,48 @@ if TYPE_CHECKING:
 
 log = get_logger("laurels.history")
 
-# How often an entry is tried before it goes to the dead letters.
+# Attempts to archive an entry before it goes to the dead letters.
 ATTEMPTS: Final = 5
-# What one transaction takes: streams, and of each about this many bytes; at first, this many entries.
+# The size of a transaction: streams, bytes over all of them, and entries of a stream of unknown entry size.
 STREAMS_TOGETHER: Final = 64
 BYTES_TOGETHER: Final = 8 * 2**20
 ENTRIES_AT_FIRST: Final = 16
 MOST_ENTRIES: Final = 2000
 STRAYS_TOGETHER: Final = 100
-# Between two looks at a stream that somebody else is working on.
+# Between two attempts to lock a stream that another drain has locked.
 TURN_SECONDS: Final = 0.01
-# How long the others wait for boards that are fed.
+# How long a round waits for fed boards.
 FEED_SECONDS: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class Drained:
-    """What one round did."""
+    """The result of one round."""
 
     boards: int = 0
     rows: int = 0
     watermark: Moment | None = None
-    """Everything that was recorded before is archived; None when all is."""
+    """Everything recorded before this is archived; None when the streams are empty."""
 
 
 @dataclass(slots=True)
 class _Reading:
-    """What was read of one stream: entries to be stored, in order, up to the first that cannot be."""
+    """The entries of one stream to store, in order, up to the first that cannot be stored."""
 
     cursor: StreamCursor
     entries: list[JournalEntry] = field(default_factory=list[JournalEntry])
     reached: StreamId | None = None
-    """The last entry that is stored, or needs no storing."""
+    """The last entry that is stored or needs no storing."""
     known: StreamId | None = None
-    """The last entry that had been archived before."""
+    """The last entry that an earlier round archived."""
     broken: tuple[StreamId, dict[bytes, bytes], str] | None = None
     last: tuple[StreamId, bytes] | None = None
-    """Of all that was read: the id of the last entry, and its first value."""
-
+    """The id of the last entry that was read, and its first value."""
     strays: list[JournalEntry] = field(default_factory=list[JournalEntry])
-    """Entries that had been archived before, and are still there."""
+    """Entries that an earlier round archived and did not trim."""
 
     def hold(self, incomplete: list[JournalEntry]) -> None:
-        """Leaves the first of these, and all behind it, to another time."""
+        """Leaves the first of these and all entries after it to a later round."""
         ids = {entry.stream_id for entry in incomplete}
         for number, entry in enumerate(self.entries):
             if entry.stream_id in ids:
@@ -92,17 +92,17 @@ class _Reading:
                 return
 
     def fed(self) -> list[JournalEntry]:
-        """The calls that are archived, and that boards which are fed may forget."""
+        """The archived calls that fed boards may forget."""
         stored = [each for each in self.entries if self.reached and each.stream_id <= self.reached]
         return [each for each in (*self.strays, *stored) if each.feeds]
 
     def moved(self) -> StreamCursor:
-        """Where the cursor stands after this, but for what is broken."""
+        """The cursor after this round, an unreadable entry left aside."""
         return self.cursor if self.reached is None else StreamCursor(self.reached, 0)
 
 
 class Drain:
-    """Archives the journals of all boards."""
+    """Archives the journals of all boards. Its methods may run in several processes at once."""
 
     def __init__(
         self, valkey: Valkey, postgres: Postgres, store: BoardStore, feeds: Feeds, clock: Clock
@@ -118,14 +118,14 @@ class Drain:
         self._held: set[Stream] = set()
 
     async def add_partitions(self) -> None:
-        """Makes the partitions of the months to come, and forgets boards that were dropped."""
+        """Creates the partitions of the next months, and deletes the journals of dropped boards."""
         await self.store.ensure_partitions(self._clock())
         for board_id in await self.store.dropped():
             rows = await self.store.forget(board_id)
-            log.info("the journal of a dropped board is deleted", board_id=board_id, rows=rows)
+            log.info("deleted the journal of a dropped board", board_id=board_id, rows=rows)
 
     async def run_once(self) -> Drained:
-        """Takes a share of every stream that has something; streams that another drain works on are its."""
+        """Archives a part of every stream that has entries, except those that another drain has locked."""
         streams = await self.journals.streams()
         waiting = [stream for stream, count in (await self.journals.lengths(streams)).items() if count]
         rows = await self._drain_all(waiting)
@@ -134,15 +134,15 @@ class Drain:
         return Drained(len({stream.board_id for stream in waiting}), rows, first)
 
     async def finish(self, ref: BoardRef | None = None) -> None:
-        """Returns when everything that was recorded before is archived: of this board, or of all."""
+        """Archives everything recorded before the call, of one board or of all; raises `Unavailable`."""
         await self._finish(await (self.journals.streams() if ref is None else self.journals.of_board(ref)))
 
     async def finish_board(self, stored: StoredBoard) -> None:
-        """The same for a board as it was defined, before or after that changes."""
+        """As `finish`, for a board by a definition that need not be in force."""
         await self._finish(self.journals.streams_of(stored))
 
     async def wait_for_drains(self, board_id: int) -> None:
-        """Returns when no drain reads the streams of this board; none begins to, once it was dropped."""
+        """Returns when no drain reads the board's streams. Once the board is dropped, no drain starts to."""
         await self.store.wait_for_drains(board_id)
 
     async def _finish(self, streams: list[Stream]) -> None:
@@ -154,11 +154,11 @@ class Drain:
                 return
             if not await self._drain_all(left):
                 if self._held.intersection(left):
-                    raise Unavailable("the journal waits for replicas, or for a board that is fed; try again")
+                    raise Unavailable("the journal waits for replicas or for a fed board; try again")
                 await asyncio.sleep(TURN_SECONDS)
 
     async def _drain_all(self, streams: list[Stream]) -> int:
-        """How many rows there are more."""
+        """The number of rows archived."""
         rows = 0
         for first in range(0, len(streams), STREAMS_TOGETHER):
             rows += await self._drain(streams[first : first + STREAMS_TOGETHER])
@@ -172,7 +172,7 @@ class Drain:
             cursors = await self.store.lease(connection, streams)
             self._begun &= cursors.keys() | (self._begun - set(streams))
             readings = await self._read(connection, cursors)
-            await self._leave_unkept(readings)
+            await self._leave_undurable(readings)
             await self._complete_feeds(readings)
             await self.store.ensure_partitions_for(
                 entry.stream_id.recorded_at for reading in readings.values() for entry in reading.entries
@@ -181,21 +181,21 @@ class Drain:
             moved = {stream: reading.moved() for stream, reading in readings.items()}
             for stream, reading in readings.items():
                 if reading.broken and moved[stream] == reading.cursor:
-                    moved[stream] = await self._tried(stream, reading.cursor, *reading.broken)
+                    moved[stream] = await self._count_attempt(stream, reading.cursor, *reading.broken)
             changed = {stream: to for stream, to in moved.items() if to != readings[stream].cursor}
             await self.store.move(connection, changed)
         metrics.JOURNAL_ROWS.inc(rows)
         upto = {stream: reading.known for stream, reading in readings.items() if reading.known}
         upto |= {stream: cursor.archived for stream, cursor in changed.items()}
         for stream in await self._forget_feeds(readings):
-            upto.pop(stream, None)  # until they are forgotten, their entries stay
+            upto.pop(stream, None)  # trimmed once the fed boards forgot the calls
         await self._trim(upto)
         return rows
 
     async def _read(
         self, connection: AsyncConnection, cursors: dict[Stream, StreamCursor]
     ) -> dict[Stream, _Reading]:
-        """What stands behind each cursor. What stands before it is looked at too: usually nothing."""
+        """Reads the entries after each cursor, and those before it, of which there are usually none."""
         share = max(1, BYTES_TOGETHER // max(1, len(cursors)))
         commands: list[Command[list[StreamEntry]]] = []
         for stream, cursor in cursors.items():
@@ -218,8 +218,11 @@ class Drain:
                 readings[stream].strays = list(_readable(strays))
         return readings
 
-    async def _leave_unkept(self, readings: dict[Stream, _Reading]) -> None:
-        """What only one node has may be lost with it, and then be sent again: it is left to another time."""
+    async def _leave_undurable(self, readings: dict[Stream, _Reading]) -> None:
+        """Leaves entries that are not as durable as configured to a later round.
+
+        A failover may lose them, and their submissions may come again.
+        """
         durability = self._feeds.durability
         if durability == "fast":
             return
@@ -231,7 +234,11 @@ class Drain:
             try:
                 return await functions.keeps(self._valkey, stream.key, str(name), value, durability)
             except Unavailable as error:
-                log.warning("a journal waits for its replicas", stream=stream.key, detail=error.detail)
+                log.warning(
+                    "cannot archive a journal before its replicas have it",
+                    stream=stream.key,
+                    detail=error.detail,
+                )
                 return False
 
         streams = list(readings)
@@ -242,7 +249,7 @@ class Drain:
                 del readings[stream]
 
     async def _complete_feeds(self, readings: dict[Stream, _Reading]) -> None:
-        """Entries are archived once every board that they feed has them."""
+        """Completes the fed boards. An entry that one of them may lack is left to a later round."""
         self._held.difference_update(readings)
 
         async def complete(stream: Stream, reading: _Reading) -> None:
@@ -260,22 +267,24 @@ class Drain:
         await asyncio.gather(*(complete(*each) for each in readings.items()))
 
     async def _forget_feeds(self, readings: dict[Stream, _Reading]) -> list[Stream]:
-        """Boards that are fed forget calls that are archived; the streams of whom one could not be told."""
-        untold: list[Stream] = []
+        """Has fed boards forget archived calls; returns the streams for which that failed."""
+        failed: list[Stream] = []
         for stream, reading in readings.items():
             if fed := reading.fed():
                 try:
                     async with asyncio.timeout(FEED_SECONDS):
                         await self._feeds.forget(stream.shard, fed)
                 except (TimeoutError, Unavailable):
-                    untold.append(stream)
-        return untold
+                    failed.append(stream)
+        return failed
 
     async def _lift(
         self, connection: AsyncConnection, stream: Stream, archived: StreamId, strays: _Entries
     ) -> bool:
-        """Entries at or before the cursor: archived and not trimmed yet; or, after Valkey lost its memory or
-        its clock went back, new ones under old ids. These get ids behind the cursor, and are read later.
+        """Gives new entries at or before the cursor ids after it; returns whether there were any.
+
+        Such entries are either archived and not trimmed yet, or new under old ids: Valkey lost its memory, or
+        its clock was set back. A later round reads them.
         """
         is_all = len(strays) < STRAYS_TOGETHER
         new = await self._new_among(connection, stream, strays)
@@ -290,14 +299,18 @@ class Drain:
             strays += more
             is_all = len(more) < STRAYS_TOGETHER
         if new:
-            log.warning("entries of the journal came under old ids", stream=stream.key, entries=len(new))
+            log.warning(
+                "journal entries have ids before the archived one; gave them new ids",
+                stream=stream.key,
+                entries=len(new),
+            )
             await functions.lift(self._valkey, stream.key, str(archived), list(map(str, new)))
         return bool(new)
 
     async def _new_among(
         self, connection: AsyncConnection, stream: Stream, strays: _Entries
     ) -> list[StreamId]:
-        """Those that are neither archived nor among the dead letters."""
+        """The entries that are neither archived nor dead letters."""
         if not strays:
             return []
         ids = [stream_id for stream_id, _ in strays]
@@ -318,7 +331,9 @@ class Drain:
         return new
 
     async def _append(self, connection: AsyncConnection, readings: dict[Stream, _Reading]) -> int:
-        """How many rows; all streams at once, or one entry at a time when PostgreSQL refuses something."""
+        """Stores all streams at once, or one entry at a time if PostgreSQL refuses one; the number
+        of rows.
+        """
         try:
             return await self.store.append(connection, _entries_of(readings))
         except Unstorable:
@@ -330,7 +345,7 @@ class Drain:
                 try:
                     rows += await self.store.append(connection, [(stream, entry)])
                 except Unstorable as error:
-                    # As it came, for the dead letters.
+                    # The entry as Valkey has it, for the dead letters.
                     listed = streams.entries(stream.key, str(entry.stream_id), str(entry.stream_id))
                     for _, fields in await self._valkey.run(listed):
                         reading.broken = entry.stream_id, fields, error.detail
@@ -339,20 +354,25 @@ class Drain:
                 stored = entry.stream_id
         return rows
 
-    async def _tried(
+    async def _count_attempt(
         self, stream: Stream, cursor: StreamCursor, stream_id: StreamId, fields: dict[bytes, bytes], why: str
     ) -> StreamCursor:
-        """One attempt more at the entry behind the cursor; after the last one, past it."""
+        """The cursor with one more attempt; after the last attempt, past the entry, now a dead letter."""
         if cursor.attempts + 1 < ATTEMPTS:
             return StreamCursor(cursor.archived, cursor.attempts + 1)
         flat = [word for pair in fields.items() for word in pair]
         await functions.bury(self._valkey, stream.dead_letters, str(stream_id), (*flat, "why", why))
         metrics.DEAD_LETTERS.inc()
-        log.error("an entry of the journal cannot be archived", stream=stream.key, id=str(stream_id), why=why)
+        log.error(
+            "moved a journal entry that cannot be archived to the dead letters",
+            stream=stream.key,
+            id=str(stream_id),
+            why=why,
+        )
         return StreamCursor(stream_id, 0)
 
     async def _trim(self, archived: dict[Stream, StreamId]) -> None:
-        """Up to what is archived: never an entry that nobody looked at."""
+        """Removes the archived entries, and never one that no round has read."""
         await self._valkey.run_all(
             streams.trim_before(stream.key, f"{upto.milliseconds}-{upto.seq + 1}")
             for stream, upto in archived.items()
@@ -369,13 +389,13 @@ def _decoded(stream: Stream, cursor: StreamCursor, entries: _Entries) -> _Readin
         name, fields = entries[-1]
         reading.last = name, next(iter(fields.values()))
     for stream_id, fields in entries:
-        if b"sign" not in fields:  # signs say that something changed on a board without a journal
+        if b"sign" not in fields:  # a sign: a board without a journal changed
             try:
                 entry = read_entry(stream_id, fields, stream.shard)
             except Unreadable as error:
                 reading.broken = stream_id, fields, str(error)
                 break
-            if entry.version >= stream.board_id:  # else of a board that had the name before
+            if entry.version >= stream.board_id:  # else of an earlier board of this name
                 reading.entries.append(entry)
         reading.reached = stream_id
     return reading

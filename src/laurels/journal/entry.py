@@ -1,8 +1,9 @@
-"""What a call leaves in the journal: all that doing it again needs. Pure.
+"""The journal's entries and rows, and how the stream holds them. Pure.
 
-An entry of the stream has a `body`, msgpack of `[kind, call, now, version, content]`, and what of it was
-`skipped`: the numbers, from 1, of submissions that were refused. The version is the definition's that was in
-force; it tells a board from an earlier one of the same name. Where the board feeds others, these follow.
+An entry is one call; its rows are what the call did to each member. The stream holds `body`, a msgpack array
+`[kind, call, now, version, content]`, followed by the fed boards if there are any; and `skipped`, the numbers
+from 1 of the submissions in it that were refused. `version` is that of the definition in force. A version
+below the board's id belongs to an earlier board of the same name.
 """
 
 from __future__ import annotations
@@ -24,28 +25,30 @@ if TYPE_CHECKING:
 SUBMIT: Final = "submit"
 REMOVE: Final = "remove"
 PLACE: Final = "place"
-"""Entries that were given to a window as they are: imported."""
+"""Entries placed in a window as they are, by an import. `op` is the window, `groups` the group."""
 MATCH: Final = "match"
-"""Players of matches: of each its rating as the score, None where it enters no window; and as `op`, the state
-that it is left in.
+"""Players of matches. `score` is the rating, None for a player who enters no window; `op` is the rating
+state.
 """
 ERASE: Final = "erase"
-"""As a removal, of who lost its name, from the windows that go on."""
+"""The removal of an erased member from the windows that go on; the row has the name that replaces the
+member's.
+"""
 METADATA: Final = "metadata"
-"""Entries that were given other metadata: `op` is the window, `groups` the group, as of what was placed."""
+"""New metadata for an entry; `op` and `groups` as for `PLACE`."""
 
-# `label|slot`, and the group if any.
+# `label|slot`, and the group if there is one.
 Window = tuple[str, dict[str, str] | None]
 
 _encode = msgspec.msgpack.Encoder().encode
 
 
 class Unreadable(Exception):
-    """An entry that is none of ours, or of a version to come."""
+    """The entry is not a journal entry, or a newer Laurels wrote it."""
 
 
 class Feed(NamedTuple):
-    """A board that is fed, and the version of its definition at that time."""
+    """A fed board, and the version of its definition at that time."""
 
     board: str
     version: int
@@ -124,7 +127,7 @@ class JournalEntry(msgspec.Struct, frozen=True):
 
 
 class _Description(msgspec.Struct, array_like=True, frozen=True):
-    """What a metadata entry holds: a member, its metadata in these windows, and the id of the call."""
+    """The content of a metadata entry: one member's metadata in these windows."""
 
     id: str
     member: bytes
@@ -150,25 +153,23 @@ _description = msgspec.msgpack.Decoder(_Description)
 def submit_entry(
     call: str, now: Moment, version: int, rows: Sequence[RowFields], feeds: tuple[Feed, ...] = ()
 ) -> bytes:
-    """The body of submissions that go out together."""
     body = SUBMIT, call, now, version, rows
     return _encode((*body, feeds) if feeds else body)
 
 
 def remove_entry(call: str, now: Moment, version: int, member: bytes) -> bytes:
-    """The body of a removal."""
     return _encode((REMOVE, call, now, version, member))
 
 
 def erase_entry(call: str, now: Moment, version: int, named: bytes) -> bytes:
-    """The body of an erasure: it tells only the name that stands for the member from now on."""
+    """`named`: the name that replaces the erased member's."""
     return _encode((ERASE, call, now, version, named))
 
 
 def place_entry(
     call: str, now: Moment, version: int, window: Window, entries: Iterable[tuple[bytes, Score, Moment, str]]
 ) -> bytes:
-    """The body of entries placed in a window: member, score, moment and metadata of each."""
+    """`entries`: member, score, moment and metadata of each."""
     token, groups = window
     rows: list[RowFields] = [
         (index, "", member, score, moment, groups, token, metadata)
@@ -180,26 +181,25 @@ def place_entry(
 def metadata_entry(
     call: str, now: Moment, version: int, windows: Iterable[Window], given: tuple[str, bytes, str]
 ) -> bytes:
-    """The body of metadata for the entries of a member. `given`: id, member and metadata."""
+    """`given`: id, member and metadata."""
     return _encode((METADATA, call, now, version, (*given, list(windows))))
 
 
 def match_entry(call: str, now: Moment, version: int, rows: Sequence[RowFields]) -> bytes:
-    """The body of matches that were played together."""
     return _encode((MATCH, call, now, version, rows))
 
 
 def read_entry(stream_id: StreamId, fields: Mapping[bytes, bytes], shard: int = 0) -> JournalEntry:
-    """An entry of a shard's stream; raises `Unreadable`."""
+    """Decodes an entry of a shard's stream; raises `Unreadable`."""
     body, skipped = fields.get(b"body"), fields.get(b"skipped", b"")
     if body is None:
-        raise Unreadable("there is no body")
+        raise Unreadable("the entry has no body")
     try:
         head = _body.decode(body)
         rows = _READERS[head.kind](head)
         refused = {int(number) - 1 for number in skipped.split(b",")} if skipped else frozenset[int]()
     except KeyError as error:
-        raise Unreadable(f"the kind {error} is not known") from error
+        raise Unreadable(f"the kind {error} is unknown; a newer Laurels may have written it") from error
     except (msgspec.MsgspecError, ValueError) as error:
         raise Unreadable(str(error)) from error
     if refused:

@@ -1,9 +1,9 @@
-"""What a member's submissions make of its entry in a window: the rules of `valkey/lua/submit.lua`, one at a
-time. Pure. `tests/journal/test_member_fold.py` compares the two.
+"""Folds the journal rows of one member into its entry in one window. Pure.
 
-A window is recounted by what the journal tells in the order in which it happened: each submission as long as
-the window took any, each entry that was placed in it or in what it is made of, each removal as long as the
-window was there to be removed from.
+The rules are those of `valkey/lua/submit.lua`; `tests/journal/test_member_fold.py` compares the two.
+
+The rows come in the order in which they were applied. A submission or a removal counts until the window no
+longer takes any; a placed entry counts in its own window, and in a rolling window that is computed from it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class FoldedEntry(NamedTuple):
-    """An entry: its score, and when it was reached."""
+    """A member's score in a window, and the moment at which it was reached."""
 
     score: Score
     moment: Moment
@@ -31,18 +31,18 @@ class FoldedEntry(NamedTuple):
 
 @dataclass(slots=True)
 class _Tally:
-    """A member on its way through its rows."""
+    """A member's state between two rows."""
 
     parts: dict[str, FoldedEntry] = field(default_factory=dict[str, FoldedEntry])
-    """By the slot of the window that is written: this one, or those that it is made of."""
+    """By slot: of this window, or of the windows that it is computed from."""
     total: FoldedEntry | None = None
-    """What a sum has moved to, or what was placed in a window that is made of others."""
+    """The entry of a sum, or an entry placed in a derived window."""
     is_final: bool = False
-    """Whether a rolling window stays as it was placed."""
+    """Whether a placed entry of a rolling window stays as it is."""
 
 
 class Fold:
-    """One window, whole or of a group, as it is recounted member by member."""
+    """Computes the entries of one ranked list, member by member."""
 
     def __init__(self, board: Board, zoned: ZonedWindow, slot: Slot, cut: Cut) -> None:
         self._board = board
@@ -57,13 +57,13 @@ class Fold:
         self._days_gone = self._end_of_days()
 
     def places(self) -> tuple[set[str], str | None]:
-        """Where entries are placed that matter here: windows by name, and by how the name begins."""
+        """The windows whose placed entries matter here: by name, and by the beginning of the name."""
         if self._zoned.how == "fold":
             return {self._own, *(f"{self._base}{day}" for day in self._days)}, None
         return {self._own}, self._base
 
     def entry(self, rows: list[JournalRow]) -> FoldedEntry | None:
-        """The entry that all this leaves; None when there is none."""
+        """The entry that these rows of one member leave; None when there is none."""
         tally = _Tally()
         exact = int if self._board.ordering.int64 else float
         for row in rows:
@@ -91,7 +91,7 @@ class Fold:
             tally.total = self._moved(tally.total, before, after, row.at)
 
     def _place(self, tally: _Tally, row: JournalRow, score: Score) -> None:
-        """Entries are given to one window as they are; no other window moves with it but a rolling one."""
+        """A placed entry changes no other window, except a rolling window of the day it was placed in."""
         if (row.groups or {}) != self._cut:
             return
         placed = FoldedEntry(score, row.at)
@@ -104,13 +104,13 @@ class Fold:
             tally.is_final = self._days_gone is not None and row.now >= self._days_gone
 
     def _leaves(self, row: JournalRow) -> bool:
-        """Whether it goes from this window: who is removed does, who is erased only if the window goes on."""
+        """Whether the row takes the member out: a removal does, an erasure only if the window goes on."""
         return row.kind == REMOVE or (
             row.kind == ERASE and goes_on_without(self._board, self._zoned, self._slot, row.now)
         )
 
     def _end_of_days(self) -> Moment | None:
-        """From when on a rolling window stays as it is placed, because its days are gone."""
+        """When the first day of a rolling window is deleted. An entry placed later is final."""
         base = self._zoned.base
         if not self._days or base is None:
             return None
@@ -142,7 +142,7 @@ class Fold:
         return total if total and total.score == moved else FoldedEntry(moved, at)
 
     def _folded(self, days: list[FoldedEntry]) -> FoldedEntry:
-        """A rolling window's entry, of its days' entries from the oldest."""
+        """The entry of a rolling window. `days`: the entries of its days, oldest first."""
         op = self._board.fold_op(self._zoned)
         result = days[0]
         for day in days[1:]:
@@ -164,7 +164,7 @@ class Fold:
 
 
 def goes_on_without(board: Board, zoned: ZonedWindow, slot: Slot, now: Moment) -> bool:
-    """Whether who is erased leaves this window: one that goes on, unless a rolling window is made of it."""
+    """Whether an erased member leaves this window: it goes on, and no rolling window is computed from it."""
     is_rolling = zoned.how == "fold" or any(
         other.how == "fold" and other.base is zoned for other in board.zoned_windows(zoned.zone)
     )

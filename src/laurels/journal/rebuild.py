@@ -1,9 +1,9 @@
-"""A board made anew from its journal, beside the one in use, and put in its place while submissions go on.
+"""Rebuilds a board from its journal while submissions go on.
 
-The replay runs under names of its own, first over what PostgreSQL has, then over what the journal in Valkey
-has more. When nothing is left, a fence keeps writers off for an instant: the last entries are done, and every
-window changes its name. Readers notice nothing; writers wait. Whoever is interrupted before has changed
-nothing, and what was made goes by itself.
+A replay writes a shadow board under keys of its own: first the rows in PostgreSQL, then the newer entries in
+Valkey's stream. When none is left, a fence keeps writers off for an instant: the last entries are applied,
+and every window is renamed into place. Reads go on throughout; writes wait. An interrupted rebuild changes
+nothing, and its keys expire.
 """
 
 from __future__ import annotations
@@ -49,59 +49,57 @@ if TYPE_CHECKING:
 
 log = get_logger("laurels.history")
 
-# Only compared; put in force; or put in force whatever the board in use holds.
+# Compare only; replace the live board; or replace it whatever it holds.
 _Aim = Literal["verify", "rebuild", "force"]
 
 ROWS_AT_ONCE: Final = 5000
 ENTRIES_AT_ONCE: Final = 200
-# How long writers wait at most for somebody who is gone; milliseconds.
+# How long a fence keeps writers off if the rebuild dies, in milliseconds.
 FENCE_MILLISECONDS: Final = 10_000
-# Windows that change their names in one call: each has up to five keys, and a rename takes some 3 µs.
+# Windows renamed in one call: each has up to five keys, and a rename takes some 3 µs.
 WINDOWS_A_SWITCH: Final = 50
 ATTEMPTS: Final = 5
-# How often the end of the journal is sought before writers have to wait.
+# Attempts to reach the end of the journal before writers have to wait.
 CHASES: Final = 5
-# Behind every part of an entry.
+# After every row of an entry.
 LAST_INDEX: Final = 2**31 - 1
 
 
 class Rebuilding(msgspec.Struct, frozen=True):
-    """What a rebuild came to, or what a comparison found."""
+    """The result of a rebuild or a comparison."""
 
     board: str
     rows: int
-    """Submissions and removals that the journal tells of."""
+    """Journal rows that were applied."""
     windows: int
     entries: int
     begins: datetime | None
-    """When the journal begins; what was submitted before is not in it."""
+    """The time of the first row. Earlier submissions are not in the journal."""
     watermark: datetime | None
-    """When the last of these rows was recorded."""
+    """The time at which the last row was recorded."""
     doubled: int = 0
-    """Rows that came again under the same id after Valkey had lost its memory; they count once."""
+    """Rows under an id that an earlier row had, after Valkey had lost its memory; they count once."""
     differences: list[str] = []
-    """What the board in use had otherwise; at most some of it."""
+    """The first differences of the live board, in words."""
     different: int = 0
 
 
 @dataclass
 class _Shard:
-    """One shard on its way."""
-
     number: int
     replay: Replay
     position: tuple[StreamId, int, int] | None = None
     archived: tuple[StreamId, int, int] | None = None
     """The last row that came from PostgreSQL."""
     tally: Tally = field(default_factory=Tally)
-    """Of those rows."""
+    """Of the rows up to `archived`."""
     begins: Moment | None = None
     last: StreamId | None = None
 
 
 @dataclass(frozen=True)
 class Rebuilder:
-    """Rebuilds boards, and compares them with what their journals tell."""
+    """Rebuilds boards from their journals, and compares them with their journals."""
 
     valkey: Valkey
     postgres: Postgres
@@ -114,15 +112,15 @@ class Rebuilder:
     async def rebuild(
         self, ref: BoardRef, progress: Progress | None = None, *, force: bool = False
     ) -> Rebuilding:
-        """Puts the board in force as its journal tells it.
+        """Replaces the board by what its journal says.
 
-        Raises `Conflict` when it has no journal, or holds entries that the journal does not tell of; with
-        `force` these are given up.
+        Raises `Conflict` when the board has no journal, or holds entries that are not in the journal; `force`
+        gives these entries up.
         """
         return await self._run(ref, progress, "force" if force else "rebuild")
 
     async def verify(self, ref: BoardRef, progress: Progress | None = None) -> Rebuilding:
-        """Changes nothing, and tells where the board in use differs from what its journal tells."""
+        """Reports where the board differs from its journal; changes nothing."""
         return await self._run(ref, progress, "verify")
 
     async def _run(self, ref: BoardRef, progress: Progress | None, aim: _Aim) -> Rebuilding:
@@ -131,24 +129,24 @@ class Rebuilder:
             raise NotFound(f"there is no board {ref}")
         if not stored.definition.archive.journal:
             raise Conflict(
-                f"{ref} keeps no journal (archive.journal is false), so nothing tells what it held"
+                f"{ref} keeps no journal (archive.journal is false), so it cannot be rebuilt or verified"
             )
         await self.drain.finish(ref)
         board = await self.catalog.in_force(ref)
         if aim != "verify" and await self.retention.adopted(board):
             raise Conflict(
-                f"{ref} took over sorted sets of another program, of which its journal does not tell"
+                f"{ref} took over sorted sets of another program; their entries are not in its journal"
             )
         work = _Work(self, board, stored, progress, aim)
         try:
             return await work.run()
         except DefinitionChanged as changed:
             await self.catalog.refresh(ref, changed.known)
-            raise Conflict(f"the definition of {ref} was changed meanwhile; run it again") from changed
+            raise Conflict(f"the definition of {ref} changed during the run; run it again") from changed
 
 
 class _Work:
-    """One run."""
+    """One run of a rebuild or a comparison."""
 
     def __init__(
         self,
@@ -209,10 +207,11 @@ class _Work:
         )
 
     async def _catch_up(self, shard: _Shard, *, fenced: bool = False) -> None:
-        """Does what the journal has behind the shard's position. While others write, until little is left, or
-        they turn out to be faster; behind a fence, until nothing is.
+        """Applies the journal after the shard's position: behind a fence all of it, else until little is left
+        or `CHASES` attempts were made.
 
-        The stream is read first: what is archived and trimmed from it meanwhile, PostgreSQL has by then.
+        The stream is read before PostgreSQL: entries that are archived and trimmed in between are rows by
+        then.
         """
         chases = 0
         while fenced or chases < CHASES:
@@ -258,7 +257,7 @@ class _Work:
         ]
 
     def _rows_of(self, shard: int, stream_id: StreamId, fields: dict[bytes, bytes]) -> list[JournalRow]:
-        """None for what the archive does not take either: signs, entries of an earlier board, and others."""
+        """None for entries that the drain skips too: signs, entries of an earlier board, unreadable ones."""
         try:
             entry = read_entry(stream_id, fields, shard)
         except Unreadable:
@@ -266,12 +265,12 @@ class _Work:
         return entry.rows if entry.version >= self._board_id else []
 
     async def _check_rows(self, shard: _Shard) -> None:
-        """What was done is what PostgreSQL has: as many rows, with the same sums."""
+        """Raises unless PostgreSQL has as many rows as were applied, with the same sums."""
         archived = await self._store.tally(self._board_id, shard.number, shard.archived)
         if archived != shard.tally:
             raise LaurelsError(
-                f"{self._board.ref}: the journal has {archived.rows:,} rows, of which {shard.tally.rows:,} "
-                "were read, or others; nothing was changed, run it again"
+                f"{self._board.ref}: the {shard.tally.rows:,} journal rows that were read are not the "
+                f"{archived.rows:,} in PostgreSQL; nothing was changed, run it again"
             )
 
     async def _compare(self, shard: _Shard) -> None:
@@ -301,22 +300,24 @@ class _Work:
                 await self._switch(shard)
                 after = await self._cardinalities(shard, self._board, list(targets))
                 if after != counts:
-                    raise LaurelsError(f"{self._board.ref}: its windows changed on the way; run it again")
+                    raise LaurelsError(
+                        f"{self._board.ref}: its windows changed during the switch; run it again"
+                    )
                 await self._mark_complete(shard)
                 self._count(counts)
             except FenceLapsed:
                 if attempt + 1 == ATTEMPTS or not await self._is_whole(shard):
                     raise Unavailable(
-                        f"{self._board.ref}: Valkey was too slow to switch; run it again"
+                        f"{self._board.ref}: Valkey was too slow to switch the windows; run it again"
                     ) from None
                 continue
             finally:
                 await self._unfence(shard)
-            targets.clear()  # they have other names now
+            targets.clear()  # they are the live board's now
             return
 
     async def _is_whole(self, shard: _Shard) -> bool:
-        """Whether nothing was switched yet."""
+        """Whether no window was switched yet."""
         counts = await self._cardinalities(shard, self._made, list(shard.replay.written))
         return all(counts.values())
 
@@ -332,7 +333,7 @@ class _Work:
         except DefinitionChanged as changed:
             if changed.known is not None:
                 raise
-            await self._tools.catalog.adopt(self._board)  # this shard alone had lost its memory
+            await self._tools.catalog.adopt(self._board)  # this shard lost its memory
             await functions.fence(self._valkey, names, self._board.version, wanted)
 
     async def _unfence(self, shard: _Shard) -> None:
@@ -342,17 +343,17 @@ class _Work:
                 self._valkey, key, self._token, metadata=self._puts_in_force and shard.replay.has_metadata
             )
         except FenceLapsed:
-            log.warning("a fence lapsed before it was taken down", board=str(self._board.ref))
+            log.warning("the fence of a rebuild lapsed before its end", board=str(self._board.ref))
 
     async def _register(self, shard: _Shard) -> None:
-        """Lists the windows before they are there, as submissions do."""
+        """Lists the windows before they are written, as submissions do."""
         targets = list(shard.replay.written.values())
         try:
             await self._tools.catalog.register(self._board, shard.number, targets, self._now)
         except DefinitionChanged as changed:
             if changed.known is not None:
                 raise
-            await self._tools.catalog.adopt(self._board)  # this shard alone had lost its memory
+            await self._tools.catalog.adopt(self._board)  # this shard lost its memory
             await self._tools.catalog.register(self._board, shard.number, targets, self._now)
 
     async def _live_addresses(self, shard: _Shard) -> list[WindowAddress]:
@@ -360,14 +361,15 @@ class _Work:
         return [each for each in found if self._made.keeps(each)]
 
     async def _check_counts(self, shard: _Shard, counts: Counter[WindowAddress]) -> None:
-        """No window is smaller than the one that it replaces, and its parts agree."""
+        """Raises where a window is smaller than the one that it replaces, or its keys disagree."""
         if self._board.ordering.exact:
             positions = await self._valkey.run_all(
                 hashes.length(shard.replay.keys_of(self._made, address)[1]) for address in counts
             )
             if positions != list(counts.values()):
                 raise LaurelsError(
-                    f"{self._board.ref}: what was made does not agree with itself; run it again"
+                    f"{self._board.ref}: a rebuilt window has another number of positions than of entries; "
+                    "nothing was changed, run it again"
                 )
         if self._gives_up:
             return
@@ -377,7 +379,7 @@ class _Work:
                 raise Conflict(
                     f"{self._board.ref} holds {count - counts[address]:,} entries in "
                     f"{address.token.rstrip('|')} {address.cut or ''}".rstrip()
-                    + " that its journal does not tell of; nothing was changed. To give them up, use force"
+                    + " that are not in its journal; nothing was changed. To give them up, use force"
                 )
 
     async def _switch(self, shard: _Shard) -> None:

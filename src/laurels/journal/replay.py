@@ -1,8 +1,9 @@
-"""The journal, done again: rows become calls of `laurels_submit` once more, on a board that is being rebuilt.
+"""Replays journal rows on a shadow board, by calls of `laurels_submit` and the other functions of the hot
+path.
 
-Nothing here knows what a score does to an entry. Time passes as it did then: a window whose memory went at
-some moment goes from the rebuilt board when the replay comes to that moment, so it never holds much more than
-the board in use does.
+So no rule of scoring is repeated here. Time passes as the rows say: a window is deleted when the replay comes
+to the moment at which the live board deleted it. So the shadow board never holds much more than the live one
+does.
 """
 
 from __future__ import annotations
@@ -40,10 +41,11 @@ if TYPE_CHECKING:
     from laurels.valkey.command import Command
     from laurels.valkey.messages import Shape
 
-# What is being rebuilt goes by itself when nobody prolongs its life: seconds, and how often that is done.
+# The keys of a shadow board expire after this many seconds, unless the replay prolongs their life, this
+# often.
 LIFE_SECONDS: Final = 3600
 PROLONG_SECONDS: Final = 600.0
-# How long ids and calls can be of use to the board in use, and what it keeps them for: seconds.
+# How old ids and calls may be for the live board to remember them, and for how many seconds it does.
 IDS_KEPT: Final = 2 * DAY
 CALLS_KEPT: Final = 1200 * SECOND
 MEMORY_SECONDS: Final = 2 * DAY // SECOND
@@ -54,7 +56,7 @@ _NOTHING: Final = Submission("", 0)
 
 @dataclass(slots=True)
 class _Together:
-    """Submissions that go into one call: made so close to each other that they touch the same windows."""
+    """Submissions for one call. Their moments are so close that they write the same windows."""
 
     now: Moment
     recorded: Moment
@@ -63,16 +65,16 @@ class _Together:
     parts: list[Checked] = field(default_factory=list[Checked])
     calls: set[str] = field(default_factory=set[str])
     states: dict[bytes, str] = field(default_factory=dict[bytes, str])
-    """What players are left in by matches."""
+    """The players' rating states after their matches."""
     matches: set[str] = field(default_factory=set[str])
-    """The ids that clients gave these."""
+    """The ids that clients gave to matches."""
 
 
 class Replay:
-    """Does what the journal tells of one shard, in order."""
+    """Replays the rows of one shard, in order."""
 
     def __init__(self, valkey: Valkey, live: Board, made: Rebuilt, shard: int, *, remembers: bool) -> None:
-        """`remembers`: whether the board in use learns what ids there were."""
+        """`remembers`: whether the live board is given the ids and calls back."""
         self._valkey = valkey
         self._discards = Discards(valkey)
         self._live = live
@@ -81,18 +83,18 @@ class Replay:
         self._now = made.now
         self._remembers = remembers
         self.written: dict[WindowAddress, Target] = {}
-        """The windows that there are."""
+        """The windows of the shadow board."""
         self.complete: set[WindowAddress] = set()
-        """The rolling windows that need no computing any more."""
+        """The rolling windows that are computed from all their days."""
         self.has_metadata = False
         self.doubled = 0
-        """Rows whose id had been counted before: Valkey had lost its memory of it when they came again."""
+        """Rows under an id that an earlier row had: Valkey had forgotten it."""
         self.refused = 0
         self._room = cuts_a_call(made)
         self._together: _Together | None = None
         self._placing: dict[bytes, JournalRow] = {}
         self._describing: list[JournalRow] = []
-        """Of one call: a member's metadata, window by window."""
+        """The rows of one metadata call."""
         self._cuts: dict[tuple[tuple[str, str], ...], tuple[Cut, ...]] = {}
         self._latest: Moment = 0
         self._ends: list[tuple[Moment, int, WindowAddress]] = []
@@ -125,7 +127,7 @@ class Replay:
                 await self._remove(row)
 
     async def finish(self) -> None:
-        """Everything that was told is done, and rolling windows are complete up to tomorrow's."""
+        """Applies the rows that wait, and completes rolling windows up to tomorrow's."""
         await self.flush()
         await self._let_pass(self._now)
         for address, target in list(self.written.items()):
@@ -164,7 +166,7 @@ class Replay:
             self._note(target)
 
     async def abandon(self) -> None:
-        """Leaves nothing behind."""
+        """Deletes the shadow board."""
         for address in list(self.written):
             await self._unlink(address)
         await self._discards.discard(*self._of_board())
@@ -214,7 +216,7 @@ class Replay:
             await self._valkey.run_all([hashes.put(key, together.states), keyspace.expire(key, LIFE_SECONDS)])
 
     def _has_run(self, row: JournalRow) -> bool:
-        """Whether its id was made by a call before it that was remembered then."""
+        """Whether the row repeats one of an earlier call that Valkey remembered at that time."""
         made = MADE_ID.fullmatch(row.given_id)
         bucket = _recorded(row) // CALL_BUCKET
         return (
@@ -242,7 +244,7 @@ class Replay:
         return self._cuts[named]
 
     async def _remember(self, now: Moment, ids: Collection[str], calls: Collection[str] = ()) -> None:
-        """The board in use gets the ids and calls back that it would know today."""
+        """Gives the live board the ids and calls back that it would know today."""
         if not self._remembers or now < self._now - IDS_KEPT:
             return
         keys = self._live.keys
@@ -256,12 +258,12 @@ class Replay:
         await self._valkey.run_all(commands)
 
     async def _remove(self, row: JournalRow) -> None:
-        """Out of every window; one that was erased only stays where it lost its name."""
+        """Takes the member out of every window; an erased member stays where it was renamed."""
         header = RemoveHeader(self._shape(), self._made.version, journal=0, rated=int(self._made.is_rated))
         windows = [
             address
             for address, target in self.written.items()
-            if row.kind == REMOVE or goes_when_erased(self._made, target, row.now)
+            if row.kind == REMOVE or goes_on_without(self._made, target.zoned, target.slot, row.now)
         ]
         for first in range(0, max(len(windows), header.rated), WINDOWS_A_CALL):
             keys = [self._key("board"), self._key("journal")]
@@ -341,7 +343,7 @@ class Replay:
             heapq.heappush(self._ends, (until, next(self._numbers), target.address))
 
     async def _let_pass(self, now: Moment) -> None:
-        """What was over by then goes; rolling windows are completed before their days do."""
+        """Deletes the windows that were over by then, once the rolling windows of their days are complete."""
         self._latest = max(self._latest, now)
         while self._ends and self._ends[0][0] <= self._latest:
             *_, address = heapq.heappop(self._ends)
@@ -352,7 +354,7 @@ class Replay:
         await self._prolong()
 
     async def _complete(self, day: WindowAddress, target: Target) -> None:
-        """The rolling windows of a day, as far as they have begun or are tomorrow's."""
+        """Computes the rolling windows of a day, up to tomorrow's."""
         for zoned, slot in self._made.made_of(target.zoned, target.slot):
             address = WindowAddress(zoned.label, slot.text, day.cut)
             tomorrow = zoned.calendar.following(zoned.calendar.at(self._now))
@@ -364,7 +366,7 @@ class Replay:
                 self.complete.add(address)
 
     def _is_without_days(self, target: Target) -> bool:
-        """Whether a rolling window cannot be computed any more: it was placed, and stays as it is."""
+        """Whether a day of the rolling window is deleted, so that placed entries stay as they are."""
         days, zoned = target.zoned.base, target.zoned
         if days is None:
             return False
@@ -402,21 +404,16 @@ def _recorded(row: JournalRow) -> Moment:
     return row.stream_id.milliseconds * MILLISECOND
 
 
-def goes_when_erased(board: Board, target: Target, now: Moment) -> bool:
-    """Whether who is erased leaves this window."""
-    return goes_on_without(board, target.zoned, target.slot, now)
-
-
 def placed(board: Board, token: str, groups: dict[str, str] | None) -> Target | None:
-    """The window that an entry was placed in; None when the board has no such window any more."""
+    """The ranked list that an entry was placed in; None if the board no longer has it."""
     cut = Cut(tuple(groups), tuple(groups.values())) if groups else WHOLE
     label, _, text = token.partition("|")
     return target_at(board, WindowAddress(label, text, cut))
 
 
 def _of_match(row: JournalRow, together: _Together) -> JournalRow:
-    """The submission of a rating; its state is told. The id is the match's, which all of its players have, so
-    none is taken for another's repetition.
+    """The submission of a player's rating; records the state. The players of a match share its id, so the
+    submission has none.
     """
     together.states[row.member] = row.op
     if not row.id.startswith(f"~{row.call}."):

@@ -1,4 +1,4 @@
-"""A board as it is made anew, under names of its own beside the one that is in use. Pure."""
+"""The board that a replay writes, under keys of its own beside the live board. Pure."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 class Rebuilt(Board):
-    """The same windows, those that are over at `now` left out unless another is computed from them.
+    """The board's windows, without those that are over at `now` and that no other is computed from.
 
-    It refuses nothing, feeds nobody and keeps no journal: what it is told was accepted once.
+    It has no limits, no feeds and no journal: the submissions were accepted before.
     """
 
     def __init__(self, board: Board, *, cluster: bool, prefix: str, now: Moment) -> None:
@@ -28,19 +28,19 @@ class Rebuilt(Board):
         self.now = now
 
     def is_kept(self, zoned: ZonedWindow, slot: Slot) -> bool:
-        """Whether the window is there at `now`."""
+        """Whether the window exists at `now`."""
         until = zoned.held_until(slot)
         return until is None or self.now < until
 
     def keeps(self, address: WindowAddress) -> bool:
-        """Whether the board has this window, and it is there at `now`."""
+        """Whether the board has this window, and it exists at `now`."""
         for zoned in self.zoned_windows(self.zone_of(address.cut)):
             if zoned.label == address.label:
                 return self.is_kept(zoned, zoned.calendar.parse(address.slot))
         return False
 
     def made_of(self, zoned: ZonedWindow, slot: Slot) -> Iterator[tuple[ZonedWindow, Slot]]:
-        """The rolling windows that are computed from a day."""
+        """The rolling windows that a day belongs to."""
         for other in self.zoned_windows(zoned.zone):
             if other.how == "fold" and other.base is zoned and slot.starts is not None:
                 following: Slot | None = other.calendar.at(slot.starts)
@@ -51,10 +51,7 @@ class Rebuilt(Board):
                     following = other.calendar.following(following)
 
     def is_wanted(self, zoned: ZonedWindow, slot: Slot) -> bool:
-        """Whether the window is there at `now`, or one that is computed from it."""
-        return self._is_wanted(zoned, slot)
-
-    def _is_wanted(self, zoned: ZonedWindow, slot: Slot) -> bool:
+        """Whether the window exists at `now`, or one that is computed from it."""
         if self.is_kept(zoned, slot) or any(self.is_kept(*each) for each in self.made_of(zoned, slot)):
             return True
         sums = (

@@ -1,4 +1,4 @@
-"""Which journals there are, and how much of them is not archived yet."""
+"""The streams of all journals, and their backlog: what is not archived yet."""
 
 from __future__ import annotations
 
@@ -24,26 +24,25 @@ if TYPE_CHECKING:
     from laurels.valkey.client import Valkey
     from laurels.valkey.streams import StreamEntry
 
-# Definitions that are read at once.
+# Definitions read by one query.
 TOGETHER: Final = 1000
 RECENT_SECONDS: Final = 5.0
-# What the archive may lag behind before somebody should look.
+# How far the archive may lag behind without an alarm.
 ALARM_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """What Valkey holds and PostgreSQL does not."""
+    """The journal entries that Valkey holds and PostgreSQL does not."""
 
     calls: int = 0
     bytes: int = 0
     oldest: int | None = None
-    """When the oldest call that is not archived was made; microseconds, by Valkey's clock."""
+    """The time of the oldest of these calls, in microseconds by Valkey's clock."""
     age_seconds: float = 0.0
     dead_letters: int = 0
 
     def alarms(self, alarm_bytes: int) -> list[str]:
-        """What somebody should look at."""
         alarms: list[str] = []
         if self.age_seconds > ALARM_SECONDS:
             alarms.append(f"the journal is {self.age_seconds:,.0f} s behind ({self.calls:,} calls)")
@@ -56,7 +55,7 @@ class Backlog:
 
 
 class Journals:
-    """The streams of every board that has a journal. Definitions are read once a version."""
+    """The streams of every board that has a journal. Each version of a definition is read once."""
 
     def __init__(self, valkey: Valkey, store: BoardStore) -> None:
         self._valkey = valkey
@@ -66,7 +65,7 @@ class Journals:
         self._streams: dict[int, tuple[BoardRef, list[Stream]]] = {}
 
     async def streams(self) -> list[Stream]:
-        """Every stream that is to be archived, as PostgreSQL knows the boards now."""
+        """Every stream, by the boards that PostgreSQL has now."""
         versions = await self._store.versions()
         for gone in self._versions.keys() - versions.keys():
             del self._versions[gone]
@@ -79,7 +78,7 @@ class Journals:
         return [stream for _, streams in self._streams.values() for stream in streams]
 
     async def by_board(self) -> list[tuple[BoardRef, list[Stream]]]:
-        """The same by the boards that they are of. Without PostgreSQL, of those that were known before."""
+        """Every stream by board. Without PostgreSQL, those of the boards that were known before."""
         with suppress(Unavailable):
             await self.streams()
         return list(self._streams.values())
@@ -89,13 +88,13 @@ class Journals:
         return [stream for each, streams in self._streams.values() if each == ref for stream in streams]
 
     def streams_of(self, stored: StoredBoard) -> list[Stream]:
-        """The streams of a board as it is defined."""
+        """The streams of a board by this definition, one a shard."""
         if not stored.definition.archive.journal:
             return []
         ref = BoardRef(stored.project, stored.board)
         try:
             keys = KeySpace(ref, stored.definition, cluster=self._valkey.is_cluster)
-        except InvalidInput:  # defined for one node; on a cluster it cannot be used, so it has no journal
+        except InvalidInput:  # defined for a single node: unusable on a cluster, so without a journal
             return []
         return [
             Stream(stored.id, shard, keys.of_board(shard, "journal"), keys.of_board(shard, "dead"))
@@ -103,30 +102,30 @@ class Journals:
         ]
 
     async def lengths(self, streams: Collection[Stream]) -> dict[Stream, int]:
-        """How many entries each has."""
+        """The number of entries in each."""
         answers = await self._valkey.run_all(length(stream.key) for stream in streams)
         return dict(zip(streams, answers, strict=True))
 
     async def oldest(self, streams: Collection[Stream]) -> dict[Stream, StreamId]:
-        """The first entry of each that has any."""
+        """The first entry of each stream that has any."""
         listed = await self._valkey.run_all(entries(stream.key, count=1) for stream in streams)
         return _firsts(streams, listed)
 
     async def newest(self, streams: Collection[Stream]) -> dict[Stream, StreamId]:
-        """The last entry of each that has any."""
+        """The last entry of each stream that has any."""
         listed = await self._valkey.run_all(newest_entries(stream.key, 1) for stream in streams)
         return _firsts(streams, listed)
 
     async def recent_backlog(self) -> Backlog:
-        """The backlog as it was a moment ago: for those who are asked often."""
+        """As `backlog`, read again after `RECENT_SECONDS` only."""
         now = time.monotonic()
         if now >= self._looked + RECENT_SECONDS:
             self._looked, self._recent = now, await self.backlog()
         return self._recent
 
     async def backlog(self) -> Backlog:
-        """What waits, and what was given up; also as metrics. Without PostgreSQL, of the boards that were
-        known before.
+        """Reads the backlog and sets its metrics. Without PostgreSQL, of the boards that were known
+        before.
         """
         streams = [stream for _, known in await self.by_board() for stream in known]
         waiting = {stream: count for stream, count in (await self.lengths(streams)).items() if count}

@@ -1,8 +1,8 @@
-"""The journal: every submission that was accepted, once, in the order in which it was applied.
+"""The SQL of the journal: its rows in the order in which they were applied, and the cursor of each stream.
 
-A row's identity is where Valkey recorded it: stream, id, place in the call. Rows and the cursor of their
-stream move in one transaction, and whoever moves a cursor has locked it: what was archived cannot be archived
-again, by nobody, and a worker that dies gives its locks back with its connection.
+A row is identified by its place in Valkey: stream, stream id, index in the call. A drain locks the cursor of
+a stream, and moves it in the transaction that stores the rows. So no row is archived twice, and PostgreSQL
+releases the locks of a drain that dies.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     from laurels.moments import Moment
     from laurels.postgres.engine import Postgres
 
-# How many months have their partition before they begin.
+# Months whose partitions are created before they begin.
 MONTHS_AHEAD: Final = 2
-# Rows that go in one transaction when a board is forgotten.
+# Rows that one transaction deletes.
 ROWS_AT_ONCE: Final = 10_000
-# What is handed to PostgreSQL at a time; it works on one piece while the next is made.
+# The size of a piece of COPY. PostgreSQL works on one piece while the next is made.
 PIECE_BYTES: Final = 128 * 1024
 COPY_SECONDS: Final = 60
 
@@ -55,24 +55,24 @@ _json = msgspec.json.Encoder()
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """The journal of one shard of a board, as it lies in Valkey."""
+    """The journal of one shard of a board in Valkey."""
 
     board_id: int
     shard: int
     key: str
     dead_letters: str
-    """The key of the stream that takes what cannot be archived."""
+    """The key of the stream for entries that cannot be archived."""
 
 
 class StreamCursor(NamedTuple):
     archived: StreamId
-    """Everything up to here."""
+    """Everything up to this entry is archived."""
     attempts: int
-    """How often the entry behind it was tried."""
+    """Failed attempts to archive the next entry."""
 
 
 class Unstorable(LaurelsError):
-    """PostgreSQL refuses these rows, and will again."""
+    """PostgreSQL refuses the rows, and would refuse them again."""
 
 
 class JournalStore:
@@ -81,14 +81,14 @@ class JournalStore:
         self._months: set[tuple[int, int]] = set()
 
     async def ensure_partitions(self, now: Moment) -> None:
-        """There is a partition for this month and the next ones."""
+        """Creates the partitions of this month and the next ones."""
         month = _month(datetime_of(now))
         for _ in range(MONTHS_AHEAD + 1):
             await self._ensure_month(month)
             month = _after(month)
 
     async def ensure_partitions_for(self, moments: Iterable[datetime]) -> None:
-        """There is a partition for each of these."""
+        """Creates the partitions that rows of these moments need."""
         for month in {_month(moment) for moment in moments} - self._months:
             await self._ensure_month(month)
 
@@ -109,7 +109,7 @@ class JournalStore:
     async def lease(
         self, connection: AsyncConnection, streams: Collection[Stream]
     ) -> dict[Stream, StreamCursor]:
-        """The streams that nobody else works on, with their cursors; ours until the transaction ends."""
+        """Locks the cursors of these streams until the transaction ends, except those that are locked."""
         by_identity = {(stream.board_id, stream.key): stream for stream in streams}
         if not by_identity:
             return {}
@@ -121,7 +121,7 @@ class JournalStore:
             .with_for_update(skip_locked=True)
         )
         rows = (await connection.execute(leased)).all()
-        # Asked once the cursors are ours: a stream whose board was dropped may be another board's by now.
+        # Read under the lock: if its board was dropped, the stream may belong to a new board by now.
         there = select(boards.c.id).where(boards.c.id.in_({row.board_id for row in rows}))
         known = set((await connection.execute(there)).scalars())
         return {
@@ -133,13 +133,13 @@ class JournalStore:
         }
 
     async def wait_for_drains(self, board_id: int) -> None:
-        """Returns when no drain works on the board's streams; of a dropped board, none will again."""
+        """Returns when no drain has locked the board's streams. No drain locks those of a dropped board."""
         held = select(journal_cursors.c.stream).where(journal_cursors.c.board_id == board_id)
         async with self._postgres.writing() as connection:
             await connection.execute(held.with_for_update())
 
     async def begin(self, streams: Collection[Stream]) -> None:
-        """Each of these streams has a cursor."""
+        """Creates the cursors that these streams lack."""
         if not streams:
             return
         rows = [{"board_id": stream.board_id, "stream": stream.key} for stream in streams]
@@ -149,7 +149,7 @@ class JournalStore:
     async def append(
         self, connection: AsyncConnection, entries: Iterable[tuple[Stream, JournalEntry]]
     ) -> int:
-        """How many rows there are more; all or none. Raises `Unstorable`."""
+        """Stores all rows or none, and returns their number; raises `Unstorable`."""
         rows = 0
         try:
             async with connection.begin_nested():
@@ -167,7 +167,7 @@ class JournalStore:
         return rows
 
     async def move(self, connection: AsyncConnection, cursors: dict[Stream, StreamCursor]) -> None:
-        """Sets the cursors of streams that are leased in this transaction."""
+        """Sets the cursors of streams that this transaction has locked."""
         if not cursors:
             return
         moved = (
@@ -197,7 +197,7 @@ class JournalStore:
     async def calls(
         self, connection: AsyncConnection, stream: Stream, ids: Sequence[StreamId]
     ) -> dict[StreamId, str]:
-        """Of these entries those that the archive has, each with the call that it was."""
+        """The calls of those of these entries that are archived."""
         if not ids:
             return {}
         place = tuple_(journal.c.recorded_at, journal.c.seq)
@@ -213,7 +213,7 @@ class JournalStore:
         return {_stream_id(row.recorded_at, row.seq): row.call for row in await connection.execute(known)}
 
     async def cursors(self, board_id: int) -> dict[str, StreamId]:
-        """How far each stream of the board is archived."""
+        """The last archived entry of each stream of the board, by key."""
         columns = (journal_cursors.c.stream, journal_cursors.c.milliseconds, journal_cursors.c.seq)
         chosen = select(*columns).where(journal_cursors.c.board_id == board_id)
         async with self._postgres.reading() as connection:
@@ -229,19 +229,17 @@ class JournalStore:
         after: tuple[StreamId, int, int] | None = None,
         limit: int = 1000,
     ) -> list[JournalRow]:
-        """Rows of the board in the order in which they were applied; `after`: id, shard and index of one."""
+        """Rows of the board in the order in which they were applied. `after`: stream id, shard and index."""
         order = (journal.c.recorded_at, journal.c.seq, journal.c.shard, journal.c.index)
         chosen = select(journal).where(journal.c.board_id == board_id).order_by(*order).limit(limit)
         if after is not None:
             stream_id, of_shard, index = after
             place = (stream_id.recorded_at, stream_id.seq, of_shard, index)
             chosen = chosen.where(tuple_(*order) > tuple_(*map(literal, place)))
-            chosen = chosen.where(
-                journal.c.recorded_at >= stream_id.recorded_at
-            )  # other months are passed by
+            chosen = chosen.where(journal.c.recorded_at >= stream_id.recorded_at)  # skips partitions
         if shard is not None:
             chosen = chosen.where(journal.c.shard == shard)
-        # The text as it was stored, which JSON that is read and written again need not be.
+        # As stored: JSON that is parsed and written again may have another text.
         chosen = chosen.with_only_columns(
             *(column for column in journal.c if column.name not in {"groups", "metadata"}),
             cast(journal.c.groups, Text).label("groups"),
@@ -251,7 +249,7 @@ class JournalStore:
             return [_row(row) for row in (await connection.execute(chosen)).mappings()]
 
     async def forget(self, board_id: int) -> int:
-        """Deletes what there is of a board that was dropped, a part at a time; how many rows."""
+        """Deletes the journal of a dropped board in several transactions; returns the number of rows."""
         identity = (
             journal.c.board_id, journal.c.recorded_at, journal.c.seq, journal.c.shard, journal.c.index,
         )  # fmt: skip
@@ -273,7 +271,7 @@ class JournalStore:
                 return deleted
 
     async def dropped(self) -> list[int]:
-        """Boards that were dropped, and still have a journal."""
+        """The ids of dropped boards that still have cursors."""
         there = select(boards.c.id).where(boards.c.id == journal_cursors.c.board_id)
         gone = select(journal_cursors.c.board_id).distinct().where(~there.exists())
         async with self._postgres.reading() as connection:

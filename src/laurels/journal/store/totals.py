@@ -1,4 +1,4 @@
-"""What the journal has of a shard of a board, told in a few numbers: so that nothing of it is missed."""
+"""Checksums of a shard's journal rows, so that a rebuild can tell that it has read all of them."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from laurels.journal.entry import JournalRow, StreamId
     from laurels.postgres.engine import Postgres
 
-# A sum over a whole journal may take that long, in seconds.
+# How long a sum over a whole journal may take.
 LONGEST_SECONDS: Final = 3600.0
-# As many digits as no sum of doubles exceeds.
+# More digits than any sum of doubles has.
 _EXACT: Final = Context(prec=1200)
 
 
 @dataclass(slots=True)
 class Tally:
-    """How many rows, and the sums of what they tell: equal for two readings of the same rows alone, but for
-    chance.
+    """The number of rows, and sums of their values. Different rows have different tallies, except
+    by chance.
     """
 
     rows: int = 0
@@ -44,12 +44,12 @@ class ReplayStore:
         self._postgres = postgres
 
     async def count(self, board_id: int) -> int:
-        """How many rows the board has."""
+        """The number of rows of the board."""
         asked = select(func.count()).where(journal.c.board_id == board_id)
         return (await self._one(asked))[0]
 
     async def tally(self, board_id: int, shard: int, upto: tuple[StreamId, int, int] | None) -> Tally:
-        """Of the rows of a shard up to one of them."""
+        """The tally of a shard's rows up to one of them: stream id, shard and index."""
         if upto is None:
             return Tally()
         stream_id, of_shard, index = upto
