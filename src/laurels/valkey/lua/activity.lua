@@ -1,48 +1,49 @@
--- Activity: what events do to the counters of users' days, each exactly once.
+-- Activity: counts events in the counters of users' days, each event exactly once.
 --
--- All keys of a call but those of streams belong to one shard of users; activity/valkey_keys.py names them. A list of
--- effects is one msgpack array:
---   limits   {rate, length}: a second with more than `rate` messages is hot; more than `length` hot seconds in
---            a row are a burst, whose messages do not count
---   late     {stream, effects that came after their day had expired, …}
+-- All keys of a call, except streams, belong to one shard of users; see activity/valkey_keys.py. A call's effects are
+-- a msgpack array that begins with:
+--   limits   {rate, length}: a second with more than `rate` messages is hot; more than `length` hot seconds in a row
+--            are a burst, whose messages do not count
+--   late     {stream, number of its effects that came after their day had expired, …}
 --   days     for each user and day {key of the counters, 'YMD:USER', campus, seconds to live,
---            key of the campus's users, {counter, how many more, …}, key of senders or 0, {sender, …},
---            key of accepts or 0, {who accepted, …}, key of seconds or 0, {second, dms, room messages, …}}
--- Keys are named by their index in KEYS. Whatever can fail is done before what must not be done twice.
+--            key of the campus's users, {counter, increment, …}, key of senders or 0, {sender, …},
+--            key of accepts or 0, {user who accepted, …}, key of seconds or 0, {second, dms, room messages, …}}
+-- A key is given as its index in KEYS.
 --
--- laurels_accrue     KEYS 1 cursors, 2 changed, 3 parked, 4…;  ARGV 1 {limits, late, days, stream, expected
---                    cursor, new cursor, {key of a list, user, {what waits, …}, …}}
---   applies the effects and moves the cursor, if it is the expected one ('' for none)
---   -> {'ok', days changed}, or {'cursor', the present one or ''}: nothing was done, but whoever waits behind it
---      waits for all that was written before
+-- laurels_accrue     KEYS 1 cursors, 2 changed, 3 parked, 4…
+--                    ARGV 1 {limits, late, days, stream, expected cursor or '', new cursor, {key of a list, user,
+--                    {effects that must wait, …}, …}}
+--   applies the effects and moves the stream's cursor, if it is the expected one
+--   -> {'ok', days changed}; {'cursor', present cursor or ''} if it is another, and nothing was done. It writes all
+--      the same, so that a WAITAOF or WAIT after it covers everything written before.
 --
--- laurels_release    KEYS 1 cursors, 2 changed, 3 parked, 4 what waits for one user, 5…
---                    ARGV 1 {limits, late, days, user, the first that waits, how many are applied}
---   applies effects that waited, and forgets them
---   -> {'ok', days changed}, or {'gone'} when the first is another: nothing was done
+-- laurels_release    KEYS 1 cursors, 2 changed, 3 parked, 4 the list of effects that wait for one user, 5…
+--                    ARGV 1 {limits, late, days, user, first effect of the list, number of effects applied}
+--   applies effects that waited, and removes them from the list
+--   -> {'ok', days changed}; {'gone'} if another effect is the first, and nothing was done
 --
--- laurels_number     KEYS 1 stream;  ARGV 1 about how many entries it keeps, 2 {{number, {field, value, …}}, …}
---   adds entries in the order of their numbers, which become their ids; those that the stream is past, it has
---   -> the number of its last entry
+-- laurels_number     KEYS 1 stream;  ARGV 1 about how many entries to keep, 2 {{number, {field, value, …}}, …}
+--   adds entries in the order of their numbers, which become their ids; skips numbers that the stream has passed
+--   -> the number of the last entry
 --
 -- laurels_unmark     KEYS 1 changed;  ARGV mark, number, mark, number, …
---   removes each mark that still has that number -> how many
+--   removes the marks that still have this number -> how many
 --
 -- laurels_discard    KEYS 1 dead letters, 2 their cursors;  ARGV 1 stream, 2 most entries, 3… id, reason, payload
---   keeps the events behind the stream's cursor, and moves it -> how many
+--   adds the events after the stream's cursor to the dead letters, and moves the cursor -> how many
 --
 -- laurels_join       KEYS 1 stream;  ARGV 1 group
---   makes the group, before the first entry, where there is none
---   -> {'id of the last entry applied', entries applied}, or {} when there is no stream
+--   creates the group before the first entry, if it does not exist
+--   -> {id of the last entry applied, number of entries applied}; {} if there is no stream
 --
--- laurels_advance    KEYS 1 stream;  ARGV 1 group, 2 expected id, 3 new id, 4 entries between them
---   -> 1, or 0 when the group stands elsewhere; then nothing is changed
+-- laurels_advance    KEYS 1 stream;  ARGV 1 group, 2 expected id, 3 new id, 4 number of entries between them
+--   -> 1; 0 if the group is at another id, and nothing was changed
 --
 -- laurels_backlog    KEYS 1 stream;  ARGV 1 group
---   reads only -> {entries applied, entries that wait, id of the oldest that waits or ''}
+--   -> {entries applied, entries that wait, id of the oldest that waits or ''}; writes nothing
 --
 -- laurels_attend     KEYS 1 workers;  ARGV 1 worker, 2 milliseconds
---   -> every worker heard of within that time, this one among them
+--   notes a heartbeat -> every worker with one within this time, this worker included
 
 local NEIGHBOURS_TOGETHER = 64
 
@@ -75,14 +76,14 @@ local function is_hot(seconds, second)
   return seconds.dms[second] and seconds.dms[second] + seconds.room[second] > seconds.rate
 end
 
--- How many hot seconds follow in a direction, up to one more than a run may have that counts.
+-- The number of hot seconds next to this one in a direction, up to `length` + 1.
 local function hot_beside(seconds, second, step)
   local found = 0
   while found <= seconds.length and is_hot(seconds, second + step * (found + 1)) do found = found + 1 end
   return found
 end
 
--- The first second of a burst that reaches back from here, however long it is.
+-- The first second of the burst that reaches back from this second, however long it is.
 local function first_of_burst(seconds, second)
   while true do
     local wanted = {}
@@ -102,7 +103,7 @@ local function uncount(seconds, first, last)
   end
 end
 
--- The last burst, when the run around this second has just become one or grown.
+-- Updates the last burst, after the run around this second became or extended a burst.
 local function note_burst(seconds, second, before, after)
   local first, last = second - before, second + after
   if seconds.muted_first then
@@ -116,7 +117,7 @@ local function note_burst(seconds, second, before, after)
   seconds.muted_first, seconds.muted_last = first, last
 end
 
--- More messages in a second that has, or now gets, more than the rate.
+-- Counts messages in a second that is hot or becomes hot.
 local function heat(seconds, second, dms, room)
   local was_hot = is_hot(seconds, second)
   local before, after = hot_beside(seconds, second, -1), hot_beside(seconds, second, 1)
@@ -135,8 +136,8 @@ local function heat(seconds, second, dms, room)
   end
 end
 
--- What these messages change, by the order-free rule of activity/guard.py: the counts are those of all
--- messages outside of bursts, whenever each came.
+-- The changes of the counters by these messages, by the rule of activity/guard.py: all messages outside of bursts
+-- count, in whatever order they came.
 local function guard(key, given, limits, muted)
   local seconds = {
     key = key, rate = limits[1], length = limits[2], dms = {}, room = {}, dm_change = 0, room_change = 0,
@@ -185,7 +186,7 @@ local function expire_in(key, seconds)
   redis.call('EXPIRE', key, seconds)
 end
 
--- Variadic, in pieces that unpack takes.
+-- Runs a variadic command in chunks that `unpack` takes.
 local function call_in_pieces(command, key, values)
   local changed = 0
   for first = 1, #values, 1000 do
@@ -194,7 +195,7 @@ local function call_in_pieces(command, key, values)
   return changed
 end
 
--- A set grows; its size goes into the counters, where it stood before if it was known.
+-- Adds members to a set, and its size to the counters. `known`: the size in the counters before, if any.
 local function grow(key, members, known, field, writes, seconds_to_live)
   local added = call_in_pieces('SADD', key, members)
   if known then
@@ -205,7 +206,7 @@ local function grow(key, members, known, field, writes, seconds_to_live)
   end
 end
 
--- The counters of a day that are needed, by name: reading fewer is quicker.
+-- The counters of a day that the effects need: reading fewer is faster.
 local function read_counters(key, day)
   local fields = { 'campus', 'touched' }
   for i = 1, #day[6], 2 do fields[#fields + 1] = day[6][i] end
@@ -223,7 +224,7 @@ local function read_counters(key, day)
   return held
 end
 
--- What becomes of the messages of one day.
+-- Plans the changes by the messages of one day.
 local function prepare_messages(plan, key, given, limits, held)
   local seconds = guard(key, given, limits, held.muted_for_lb)
   local writes = plan.writes
@@ -240,7 +241,7 @@ local function prepare_messages(plan, key, given, limits, held)
   end
 end
 
--- What becomes of one day: reads, and lets the sets grow, which may be done twice.
+-- Plans the changes of one day. Only reads, and adds to sets, which may be repeated.
 local function prepare(keys, day, limits)
   local key, increments = keys[day[1]], day[6]
   local held = read_counters(key, day)
@@ -301,7 +302,8 @@ local function mark(keys, plans, days)
   return #marks
 end
 
--- First everything that can fail or may be done twice, then the counters: `finish` follows them, and cannot fail.
+-- First runs everything that can fail and may be repeated; then writes the counters and calls `finish`, which cannot
+-- fail.
 local function apply_effects(keys, message, finish)
   local limits, late, days = message[1], message[2], message[3]
   local plans = {}
@@ -377,7 +379,7 @@ local function discard(keys, args)
   return kept
 end
 
-local function told(pairs_of)
+local function map_of(pairs_of)
   local found = {}
   for i = 1, #pairs_of, 2 do found[pairs_of[i]] = pairs_of[i + 1] end
   return found
@@ -385,7 +387,7 @@ end
 
 local function group_of(stream, name)
   for _, group in ipairs(redis.call('XINFO', 'GROUPS', stream)) do
-    local found = told(group)
+    local found = map_of(group)
     if found.name == name then return found end
   end
 end
@@ -394,7 +396,7 @@ local function join(keys, args)
   if redis.call('EXISTS', keys[1]) == 0 then return {} end
   local group = group_of(keys[1], args[1])
   if not group then
-    local stream = told(redis.call('XINFO', 'STREAM', keys[1]))
+    local stream = map_of(redis.call('XINFO', 'STREAM', keys[1]))
     local trimmed = (stream['entries-added'] or stream.length) - stream.length
     redis.call('XGROUP', 'CREATE', keys[1], args[1], '0-0', 'ENTRIESREAD', trimmed)
     return { '0-0', trimmed }
@@ -418,7 +420,7 @@ local function backlog(keys, args)
   if group then applied, at = group['entries-read'] or 0, '(' .. group['last-delivered-id'] end
   local oldest = redis.call('XRANGE', keys[1], at, '+', 'COUNT', 1)[1]
   if not oldest then return { applied, 0, '' } end
-  local stream = told(redis.call('XINFO', 'STREAM', keys[1]))
+  local stream = map_of(redis.call('XINFO', 'STREAM', keys[1]))
   return { applied, (group and group.lag) or stream.length, oldest[1] }
 end
 
@@ -427,12 +429,12 @@ local function attend(keys, args)
   local milliseconds = tonumber(now[1]) * 1000 + math.floor(tonumber(now[2]) / 1000)
   redis.call('ZADD', keys[1], string.format('%.0f', milliseconds), args[1])
   redis.call('ZREMRANGEBYSCORE', keys[1], '-inf', string.format('(%.0f', milliseconds - tonumber(args[2])))
-  -- Heard of before the clock was set back: those who are there say so again.
+  -- Heartbeats from before the clock was set back; live workers send new ones.
   redis.call('ZREMRANGEBYSCORE', keys[1], string.format('(%.0f', milliseconds), '+inf')
   return redis.call('ZRANGE', keys[1], 0, -1)
 end
 
--- All or none: an entry that is refused must not be passed by a later one.
+-- An entry that is refused must not be overtaken by a later one, so an error ends the call.
 local function number(keys, args)
   local last = redis.call('EXISTS', keys[1]) == 1 and stream_id(last_id(keys[1])) or 0
   for _, entry in ipairs(cmsgpack.unpack(args[2])) do

@@ -1,43 +1,45 @@
--- What belongs to the board rather than to a window.
+-- Functions on a whole board: its version, its list of windows, its members.
 --
--- laurels_adopt      KEYS 1 board, 2…19 what it remembers by the clocks of processes, as versions before this
---                    one kept it: of ids, calls and once each the bucket before, the present and the next, and
---                    then the three generations (see memory.lua);  ARGV 1 version
---   makes Valkey know the board's version, unless it knows a later one; and once takes those buckets over
---   -> the version it knows now
+-- laurels_adopt      KEYS 1 board, 2…19 for each of ids, calls and once the previous, present and next bucket,
+--                    where earlier versions kept it, and its three generations (see memory.lua)
+--                    ARGV 1 version
+--   puts a version of the board in force, unless a later one is; and turns those buckets into generations, once
+--   -> the version in force
 --
 -- laurels_retire     KEYS 1 board;  ARGV 1 number, above every version that the board had
---   no version is in force any more, and no fence; the board's keys may be taken away under this number, but for
---   the windows that were taken over from another program
---   -> 1; or 0 when that was finished before, or a later version is in force
+--   ends the version in force and any fence. The board's keys may be deleted under this number, except windows that
+--   were taken over from another program.
+--   -> 1; 0 if this was finished before, or a later version is in force
 --
 -- laurels_retired    KEYS 1 board;  ARGV 1 number, 2 seconds
---   its keys are gone. The number stays so long, so that nobody puts an earlier version in force again.
---   -> 1; or 0 when they are not taken away under this number
+--   notes that the keys are deleted. The number stays for these seconds, so that no earlier version can be put in
+--   force.
+--   -> 1; 0 if the keys are not being deleted under this number
 --
--- laurels_register   KEYS 1 board, 2 windows (zset of 'label|slot' by start), 3 cuts (set of the groups in a
---                    window), 4… the keys of the window, entries first, where a template names them
---                    ARGV 1 version, 2 'label|slot', 3 start in seconds, 4 seconds to live or 0, 5 adopt: 1 where
---                    a sorted set of another program is taken over, 6 group or ''
---   -> {'version', current} as laurels_submit, {'taken', number, what} when another program has the key of this
---      number, counted from the window's first as 1, or {'ok'}
+-- laurels_register   KEYS 1 board, 2 windows (zset of 'label|slot' by start), 3 cuts (set of the window's groups),
+--                    4… the window's own keys, entries first, if a template names them
+--                    ARGV 1 version, 2 'label|slot', 3 start in seconds, 4 seconds to live or 0,
+--                    5 adopt: 1 to take over a sorted set of another program, 6 group or ''
+--   lists a window before its first write
+--   -> {'version', current} as laurels_submit
+--      {'taken', number, type}   another program has the window's key of this number, counted from 1
+--      {'ok'}
 --
--- laurels_remove     KEYS 1 board, 2 journal, 3… windows, after the ratings where the board has some;
---                    ARGV 1 header {shape, version, journal, durable} as laurels_submit, and rated: 1 where
---                    the ratings are named; 2 journal entry, 3 member
---   takes the member out of these windows: entry, position, metadata and distinct score; and its rating
---   -> {'version', current} or {'fenced'} as laurels_submit, or {'ok', in how many of them it was}
+-- laurels_remove     KEYS 1 board, 2 journal, then the ratings if `rated` is 1, then windows
+--                    ARGV 1 header {shape, version, journal, durable} as laurels_submit, and rated; 2 journal entry,
+--                    3 member
+--   removes the member from these windows: entry, position, metadata and distinct score; and its rating
+--   -> {'version', current} or {'fenced'} as laurels_submit; {'ok', number of them that had the member}
 --
 -- laurels_fold       KEYS 1 board, 2… a rolling window, then the windows of its days, oldest first
 --                    ARGV 1 header {shape, version, op, day, cursor, count, seconds}
---   computes the entries of some members that day number `day` holds and no earlier day does
---   -> {'version', current} or {'fenced'} as laurels_submit, or {'ok', the next cursor}: '0' when that day is
---      done.
---      Safe to run again, and beside submissions: an entry is always computed from the days as they stand.
+--   computes the rolling entries of some members that are in day number `day` and in no earlier day
+--   -> {'version', current} or {'fenced'} as laurels_submit; {'ok', next cursor}, '0' at the end of that day
+--   It may be repeated, and run beside submissions: it always computes an entry from the present days.
 
 local REMEMBERED = { 'ids', 'calls', 'once' }
 
--- Buckets become generations; the present one is written to, so the next one is dropped first.
+-- Turns buckets into generations. The present bucket becomes the one to write to; the next is the first to go.
 local function take_over(keys)
   for kind, name in ipairs(REMEMBERED) do
     if #keys == 19 and redis.call('HSETNX', keys[1], name, string.format('1 %.0f', seconds_now())) == 1 then
@@ -58,7 +60,7 @@ local function adopt(keys, args)
   return version
 end
 
--- Fields and values that tell which windows were taken over.
+-- The fields and values of windows that were taken over.
 local function adopted_fields(board_key)
   local fields = {}
   local held = redis.call('HGETALL', board_key)
@@ -91,8 +93,8 @@ local function retired(keys, args)
   return 1
 end
 
--- The window is about to be listed for the first time, so whatever has its keys is another program's: the place
--- of such a key and what it is. A sorted set may be taken over, if its scores are numbers.
+-- Before a window is listed for the first time: a key that exists already belongs to another program. Returns its
+-- number and type, unless it is a sorted set of finite scores that may be taken over.
 local function claim_keys(board_key, window, adopts)
   for number, key in ipairs(window) do
     local kind = redis.call('TYPE', key).ok
@@ -121,7 +123,7 @@ local function register(keys, args)
   if args[6] ~= '' then
     redis.call('SADD', keys[3], args[6])
     if seconds > 0 then
-      -- Groups of other timezones end at other times: the list stays as long as the last of them.
+      -- Groups in other timezones end at other times: the list expires with the last of them.
       redis.call('EXPIRE', keys[3], seconds, 'NX')
       redis.call('EXPIRE', keys[3], seconds, 'GT')
     end

@@ -1,23 +1,24 @@
--- Large keys go in pieces. These functions free memory, so they run when there is none left, too.
+-- Deletes large keys in chunks. These functions free memory, so they also run when memory is full.
 --
--- laurels_set_aside  KEYS 1 board, then n keys, then n other names for them;  ARGV 1 how many entries are many,
---                    2 seconds, 3 a field of the board, 4 what it must have; or '' and ''
---   none of them is there any more, but for windows that were taken over from another program: one with many
---   entries has its other name, for so long at most
---   -> {'ok', these names…}, or {'version', current} when the field has something else: nothing was done
+-- laurels_set_aside  KEYS 1 board, then n keys, then a new name for each
+--                    ARGV 1 entries from which a key is large, 2 seconds, 3 a field of the board, 4 the value that it
+--                    must have; '' and '' for no condition
+--   deletes these keys, except windows that were taken over from another program. Large keys are renamed instead, and
+--   expire after these seconds.
+--   -> {'ok', new names of large keys…}; {'version', current} if the field has another value: nothing was done
 --
--- laurels_list_aside KEYS 1 the list of what was set aside;  ARGV 1… names
---   -> how many of them are new there
+-- laurels_list_aside KEYS 1 the list of renamed keys;  ARGV 1… names
+--   -> how many of the names are new in the list
 --
--- laurels_empty      KEYS 1 one that was set aside;  ARGV 1 cursor: '0' to begin with, 2 how many entries
---   takes about so many entries out -> the next cursor; '' when nothing is left
+-- laurels_empty      KEYS 1 a renamed key;  ARGV 1 cursor, '0' at first, 2 number of entries
+--   removes about so many entries -> the next cursor; '' when none is left
 --
--- laurels_retire_generation   KEYS 1 board, 2…4 generations (see memory.lua), 5 another name;  ARGV 1 ids or
---                    once, 2 and 3 as 1 and 2 of laurels_set_aside
---   sets the oldest generation aside half an hour before it would be dropped, so that no call frees a large key
+-- laurels_retire_generation   KEYS 1 board, 2…4 generations (see memory.lua), 5 a new name
+--                    ARGV 1 'ids' or 'once', 2 and 3 as 1 and 2 of laurels_set_aside
+--   sets the oldest generation aside from half an hour before its end, so that no other call frees a large key
 --   -> as laurels_set_aside
 
--- An entry of a stream tells of a whole call, so it counts for a hundred.
+-- An entry of a stream holds a whole call, so it counts as a hundred entries.
 local SIZES = { zset = 'ZCARD', hash = 'HLEN', set = 'SCARD', stream = 'XLEN' }
 local WEIGHT = { stream = 100 }
 
@@ -33,7 +34,7 @@ local function set_aside(keys, args)
   end
   local aside, half = { 'ok' }, (#keys - 1) / 2
   for i = 2, half + 1 do
-    if args[3] ~= '' and is_adopted(keys[1], keys[i]) then -- it goes on without the board
+    if args[3] ~= '' and is_adopted(keys[1], keys[i]) then -- it outlives the board
     elseif size_of(keys[i]) < tonumber(args[1]) then
       redis.call('UNLINK', keys[i])
     else

@@ -1,22 +1,21 @@
--- laurels_index: what changes of records do to the board of their index. The caller knows where each record
--- stood and where it stands now; it is alone, and the cursor holds it to that: it moves in the same call, from
--- what the caller expects.
+-- laurels_index: applies changes of records to the board of their index. Only one process may apply at a time. The
+-- cursor ensures that: the call moves it, and writes nothing unless it has the value that the caller expects.
 --
 -- KEYS  1 board      hash    as laurels_submit
---       2 index      hash    cursor: how many calls were applied; rows: what they applied lately, opaque here
---       3 journal    stream  takes a sign that something changed
+--       2 index      hash    cursor: number of calls applied; rows: what they applied lately, not read here
+--       3 journal    stream  gets a sign that something changed
 --       4…           the windows
--- ARGV  1 header     {shape, version, expected, reached, targets: for each window {how many, seconds to live
---                    or 0}}; expected and reached are cursors, '' where there is none
+-- ARGV  1 header     {shape, version, expected, reached, targets: for each window {number of members, seconds to
+--                    live or 0}}; expected and reached are cursors, '' for none
 --       2 rows
---       3…           for each window place, member, place, member, …; the place '' takes the member out.
+--       3…           for each window place, member, place, member, …; the place '' removes the member.
 --                    No member may occur twice in a window
 --
 -- Returns {'version', current}, {'fenced'}   as laurels_submit
---         {'moved', cursor}                  the cursor is another; nothing was written
+--         {'moved', cursor}                  the cursor is not the expected one; nothing was written
 --         {'ok'}
 
--- The keys of an index's window come and go together: where one has its time, all have.
+-- Sets the expiry of a window's keys, all of them at once: if the entries have one, so have the others.
 local function expire_together(board, window, seconds)
   if seconds > 0 and redis.call('EXPIRE', window.entries, seconds, 'NX') == 1 then expire(board, window, seconds) end
 end

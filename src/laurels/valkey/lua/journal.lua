@@ -1,24 +1,24 @@
--- What is asked about calls that ran, and about the journal that they left.
+-- Functions on the journal's stream, and on the calls that it records.
 --
--- laurels_confirm    KEYS 1 board, 2… calls (sets, as laurels_submit has them);  ARGV 1… calls
---   -> how many of these calls this Valkey does not know to have run. It writes, so that whoever waits for
---      the disk or for replicas behind it waits for all that was written before.
+-- laurels_confirm    KEYS 1 board, 2… calls (sets, as in laurels_submit);  ARGV 1… ids of calls
+--   -> how many of these calls are not known to have run
+--   It writes, so that a WAITAOF or WAIT after it covers everything written before.
 --
 -- laurels_keeps      KEYS 1 journal;  ARGV 1 id of an entry, 2 its first value
---   -> 1 when the stream has this entry, else 0. It writes, as laurels_confirm does: whoever waits behind it knows
---      that the entry, and all before it, are on disk or on replicas.
+--   -> 1 if the stream has this entry, else 0
+--   It writes, as laurels_confirm does: a WAITAOF or WAIT after it covers this entry and all before it.
 --
 -- laurels_lift       KEYS 1 journal;  ARGV 1 floor, 2… ids of entries, oldest first
---   gives each of these entries an id above the floor and above every other; one that is gone is passed by
---   -> how many there were
+--   gives each of these entries an id above the floor and above every other; skips entries that do not exist
+--   -> how many were moved
 --
 -- laurels_bury       KEYS 1 dead letters;  ARGV 1 id, 2… fields and values
---   keeps an entry under its id, once; under the next id when the stream is past it
+--   adds an entry under its id, once; under a new id if the stream is past it
 --   -> the id
 --
 -- laurels_exhume     KEYS 1 dead letters, 2 journal;  ARGV 1 id
---   moves an entry to the end of the journal, without why it was buried
---   -> 1, or 0 when there is none
+--   moves an entry back to the end of the journal, without the field `why`
+--   -> 1; 0 if it does not exist
 
 local function confirm(keys, args)
   local known = remembered({ unpack(keys, 2) }, args)
@@ -37,13 +37,13 @@ local function stream_id(text)
 end
 
 local function last_id(key)
-  local told = redis.call('XINFO', 'STREAM', key)
-  for i = 1, #told, 2 do
-    if told[i] == 'last-generated-id' then return told[i + 1] end
+  local described = redis.call('XINFO', 'STREAM', key)
+  for i = 1, #described, 2 do
+    if described[i] == 'last-generated-id' then return described[i + 1] end
   end
 end
 
--- Lets the ids of a stream, which there is, go on above the floor.
+-- Makes the next ids of an existing stream lie above the floor.
 local function raise(key, floor)
   local milliseconds, seq = stream_id(last_id(key))
   local floor_milliseconds, floor_seq = stream_id(floor)

@@ -1,27 +1,27 @@
--- The two layouts of a window. Both answer the same questions, so nothing above sees which it is.
+-- The two layouts of a window, plain and exact. Both have the same functions, so callers need not tell them apart.
 --
 -- A window is a table of its keys, as `windows_of` reads them from KEYS:
 --   entries    zset   plain: member -> score.  exact: entry .. member -> 0, ordered by bytes
 --   positions  hash   exact only: member -> entry
---   metadata   hash   member -> JSON of the submission that set the entry, or set since
+--   metadata   hash   member -> JSON, of the submission that set the entry or from laurels_set_metadata
 --   scores     zset   dense only: the distinct scores
---   counts     hash   dense only: distinct score -> how many entries have it
+--   counts     hash   dense only: distinct score -> number of entries with it
 --
--- An entry, as Lua handles it, is one value, so that two entries are equal when their values are:
+-- An entry is one value in Lua, so two entries can be compared with ==:
 --   plain   the score, a number
 --   exact   a string: the eight bytes of the score, then for `earliest` the eight of the moment
 -- Order of ranks, best first (ranks that leave this library count from 0):
---   shared    by score; equal scores in the server's own order (member bytes ascending where the board
---             is asc, descending where it is desc)
+--   shared    by score; equal scores in the server's own order (member bytes ascending on an asc board,
+--             descending on a desc board)
 --   earliest  by score, then moment ascending, then member bytes ascending
 --   member    by score, then member bytes ascending
 -- In `earliest` and `member` the bytes are stored in rank order: inverted for a desc board, read forward.
 -- In `shared` they are stored ascending: a desc board is read in reverse.
 --
--- A place is how an entry leaves and enters this library: for plain the text of the score, for exact the
--- sortable bytes of the score, never inverted, then those of the moment.
+-- A place is an entry as callers pass and receive it: for plain the text of the score; for exact the sortable bytes
+-- of the score, never inverted, then those of the moment.
 
--- Values that `unpack` may spread into one call stay under 8,000.
+-- `unpack` takes fewer than 8,000 values.
 local SPREAD = 7000
 
 local function spread(call, key, values)
@@ -32,7 +32,7 @@ local function spread(call, key, values)
   end
 end
 
--- The answers to one call over many values, in their order.
+-- The replies of a command for many values, in their order.
 local function gather(call, key, values)
   local total = #values
   if total == 0 then return {} end
@@ -48,7 +48,7 @@ end
 
 local function text(value) return string.format('%.17g', value) end
 
--- Byte order, whatever the locale.
+-- Compares by bytes, whatever the locale.
 local function bytes_before(left, right)
   for i = 1, math.min(#left, #right) do
     local a, b = string.byte(left, i), string.byte(right, i)
@@ -93,7 +93,7 @@ function plain.remove_all(board, window, changes)
   spread('ZREM', window.entries, members)
 end
 
--- How many entries have a strictly better score than this, which is text.
+-- The number of entries with a strictly better score. `score` is text.
 function plain.better_than(board, window, score)
   if board.desc then return redis.call('ZCOUNT', window.entries, '(' .. score, '+inf') end
   return redis.call('ZCOUNT', window.entries, '-inf', '(' .. score)
@@ -101,13 +101,13 @@ end
 
 function plain.better(board, window, entry) return plain.better_than(board, window, text(entry)) end
 
--- How many entries are listed before this one, which is there.
+-- The number of entries listed before this one, which exists.
 function plain.index(board, window, entry, member)
   return redis.call(board.desc and 'ZREVRANK' or 'ZRANK', window.entries, member)
 end
 
--- How many entries would be listed before (entry, member), whether or not it is there. A member of no bytes
--- stands for the edge of that score: behind its entries on a desc board, before them on an asc one.
+-- The number of entries that would be listed before (entry, member), whether or not it exists. The member '' is the
+-- edge of that score: after its entries on a desc board, before them on an asc board.
 function plain.before(board, window, entry, member)
   local score = text(entry)
   if member == '' then
@@ -138,7 +138,7 @@ function plain.scan(window, cursor, count)
   return found[1], members
 end
 
--- The distinct scores: what one is called, how it is listed, and how many are better.
+-- Distinct scores: the member of `scores`, its score there, and the number of better ones.
 function plain.token(entry) return text(entry) end
 function plain.listed_score(token) return token end
 
@@ -208,7 +208,7 @@ function exact.remove_all(board, window, changes)
   spread('HDEL', window.positions, members)
 end
 
--- Members are UTF-8, which never holds byte 255: score .. 255 lies behind every entry of that score.
+-- UTF-8 never has the byte 255, so score .. 255 sorts after every entry of that score.
 function exact.better(board, window, entry, member)
   if board.unique then return exact.before(board, window, entry, member) end
   if board.desc then return redis.call('ZLEXCOUNT', window.entries, '(' .. entry .. '\255', '+') end
@@ -224,7 +224,7 @@ function exact.before(board, window, entry, member)
   return redis.call('ZLEXCOUNT', window.entries, '-', '(' .. entry .. member)
 end
 
--- A thousand entries are listed often, so nothing is looked up or cut twice for each.
+-- Pages of a thousand entries are common, so the loop does no lookup or cut twice.
 function exact.list(board, window, first, last)
   local cut, unpack_bytes, pack_bytes, most = string.sub, struct.unpack, struct.pack, TWO_32 - 1
   local timed, inverted = board.timed, board.inverted
@@ -264,9 +264,8 @@ end
 
 local layouts = { plain = plain, exact = exact }
 
--- What every call says of its board, in its header's `shape`:
--- {layout, kind, desc, ties, dense, metadata, templated}; 1 and 0 for true and false. The windows of a templated
--- board have names that other programs may use as well.
+-- The board as the header's `shape` describes it: {layout, kind, desc, ties, dense, metadata, templated}, with 1 and
+-- 0 for true and false. Other programs may have keys of a templated board's windows.
 local function board_of(shape)
   local ties = shape[4]
   return {
@@ -287,16 +286,16 @@ end
 
 local TYPES = { entries = 'zset', positions = 'hash', metadata = 'hash', scores = 'zset', counts = 'hash' }
 
--- A window of a templated board that was taken over from another program has the field 'adopted:KEY' in the
--- board's hash. The key outlives the board, and no expiry is set on it.
+-- The board's hash has the field 'adopted:KEY' for each window that was taken over from another program. Such a key
+-- outlives the board and never gets an expiry.
 local function adopted_field(key) return 'adopted:' .. key end
 
 local function is_adopted(board_key, key)
   return redis.call('HGET', board_key, adopted_field(key)) == '1'
 end
 
--- Ends the call, before anything is written, with the error 'TAKEN NUMBER TYPE' when another program has put a
--- value of another type under a key of the window. NUMBER is the key's place in KEYS.
+-- Raises the error 'TAKEN NUMBER TYPE', before anything is written, if a key of the window has another type: another
+-- program has put a value there. NUMBER is the key's place in KEYS.
 local function check_types(keys, window)
   for part, key in pairs(window) do
     local kind = redis.call('TYPE', key).ok
@@ -308,7 +307,7 @@ local function check_types(keys, window)
   end
 end
 
--- The windows whose keys begin at KEYS[first]; each takes the same number of keys.
+-- The windows in KEYS from KEYS[first] on. Each has the same number of keys.
 local function windows_of(board, keys, first)
   local windows = {}
   local at = first
@@ -327,7 +326,7 @@ local function windows_of(board, keys, first)
   return windows
 end
 
--- Keeps the distinct scores of a window in step with its changes {member, old, new}; either may be nil.
+-- Updates the distinct scores of a window for changes {member, old, new}. `old` or `new` may be nil.
 local function count_scores(board, window, changes)
   local layout = board.layout
   local moved, tokens = {}, {}
@@ -370,14 +369,14 @@ local function write(board, window, changes)
   if board.dense then count_scores(board, window, changes) end
 end
 
--- Takes members out of a window: changes {member, old}, each there.
+-- Removes members from a window: changes {member, old}, all of which exist.
 local function take_out(board, window, changes)
   if #changes == 0 then return end
   board.layout.remove_all(board, window, changes)
   if board.dense then count_scores(board, window, changes) end
 end
 
--- Lets a window's keys go when nobody can ask for it any more; seconds 0 keeps them.
+-- Sets the expiry of a window's keys, unless they have one; 0 seconds sets none.
 local function expire(board, window, seconds)
   if seconds <= 0 then return end
   for _, key in pairs(window) do

@@ -1,23 +1,24 @@
--- laurels_match: matches of one board, one after the other; all or nothing. The ratings that they leave were
--- computed outside, from the states that the caller expects; where a player has another state, or a match was
--- seen before that the caller thinks new, nothing is written and the caller learns how it is.
+-- laurels_match: applies matches of one board one after the other, all or none. The caller has computed the new
+-- ratings from the states that it expects. If a player has another state, or a match that the caller takes for new
+-- was seen before, nothing is written, and the caller gets the present states.
 --
 -- KEYS  1…8          as laurels_submit
---       9 ratings    hash    member -> state, opaque here
+--       9 ratings    hash    member -> state (see ratings/state.py), not read here
 --       10…          windows, as laurels_submit
--- ARGV  1…           as laurels_submit: each player of each match is a submission of the rating it is left with
---       then         member, expected state, new state for each player once; '' for none, or no change
+-- ARGV  1…           as laurels_submit: each player of each match is a submission of its new rating
+--       then         for each player once: member, expected state or '', new state or '' for no change
 --
--- header  as laurels_submit; `ids` and `calls` are of matches, not of submissions. Besides:
---         sizes       how many players each match has
---         skip        each submission: 1 where it enters no window
---         repeated    each match: 1 where the caller knows that its id was seen before
+-- header  as laurels_submit, with `ids` and `calls` of matches instead of submissions; and
+--         sizes       the number of players of each match
+--         skip        each submission: 1 if it enters no window
+--         repeated    each match: 1 if the caller knows that its id was seen before
 --
 -- Returns {'version', current}, {'metadata'}, {'fenced'}    as laurels_submit
---         {'stale', states, repeated}   how it is: each player's state, and 1 or 0 for each match
---         {'ok', ranks}   flat: rank and previous rank for each submission, from 0; -1 where there is none
+--         {'stale', states, repeated}   nothing was written; each player's present state, and 1 for each match that
+--                                       was seen before, else 0
+--         {'ok', ranks}   flat: rank and previous rank of each submission, from 0; -1 for none
 
--- Whether nothing has changed that the matches were computed from; if not, what to answer.
+-- The reply if a state or a match is not as the caller expects; nil if all are.
 local function stale(header, keys, players, seen)
   local expected, states, repeated = true, {}, {}
   for i, state in ipairs(gather('HMGET', keys[9], players.members)) do
@@ -44,7 +45,7 @@ local function read_players(header, args)
   return players
 end
 
--- Gives one player its entries; `states` are then as it leaves them.
+-- Writes one player's entries, and updates `states`.
 local function enter(header, board, windows, states, targets, submission)
   local member = submission.member
   local entries = outcome(header, board, states, targets, submission)

@@ -1,17 +1,17 @@
--- What a board remembers for a while: ids, calls, and answers to requests that have a key.
+-- Remembers ids, calls and idempotency keys of a board for a while.
 --
--- Each is kept in three generations, one key each. One of them is written to; all three are asked. When it is
--- a period old, the oldest of the three is dropped and written to next. So everything is remembered for two
--- periods at least and three at most, and nothing is removed one by one.
+-- Each kind has three generations, one key each. One is written to; all three are read. When a generation has been
+-- written to for a period, the oldest is deleted and becomes the next one to write to. So everything is remembered
+-- for two to three periods, and nothing is removed one by one.
 --
--- Only the server's clock counts, and only as the age of a generation, so clocks may differ and step. A step
--- ahead ends one generation early, whatever its size; after a step back the present one begins again.
+-- Generations age by the server's clock alone. A step of the clock ahead ends one generation early, whatever its
+-- size; after a step back the present one begins again.
 --
--- The board's hash has a field for each, 'NUMBER SECONDS': the generation written to, and when it began.
+-- The board's hash has a field 'NUMBER SECONDS' for each kind: the generation written to, and when it began.
 
--- Two periods are 25 hours, of which 24 are promised; and 12 minutes, of which 10 are.
+-- In seconds. Two periods are 25 hours, of which 24 are documented; and 12 minutes, of which 10 are.
 local PERIODS = { ids = 45000, once = 45000, calls = 360 }
--- A board that is not written to forgets by expiry.
+-- The expiry of a generation, for boards without further writes.
 local MEMORY_SECONDS = 2 * 86400
 
 local function seconds_now()
@@ -24,8 +24,8 @@ local function read_generation(state)
   return tonumber(number), tonumber(began)
 end
 
--- The key of the generation to write to, and whether it has just begun. `state` is the field of the
--- board's hash; `first` the place of the first generation among the keys.
+-- The key of the generation to write to, and whether it is new. `state`: the field of the board's hash; `first`: the
+-- place of the first generation in `keys`.
 local function generation(keys, first, name, state, now, period)
   local number, began = read_generation(state)
   local age = number and now - began

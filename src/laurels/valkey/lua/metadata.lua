@@ -1,18 +1,18 @@
--- laurels_set_metadata: gives the entries that a member has in some windows other metadata, or none.
+-- laurels_set_metadata: sets or deletes the metadata of a member's entries in some windows.
 --
 -- KEYS  1 board, 2 journal, 3…5 ids    as laurels_submit
---       6…             the windows, with their metadata; a rolling window has none
+--       6…             the windows with their metadata; rolling windows have none
 -- ARGV  1 header       {shape, version, journal, durable, replayed} as laurels_submit, and
---                      id        looked for; '' for none
---                      remember  1: the id is remembered, since no other call goes on with it
+--                      id        the idempotency id; '' for none
+--                      remember  1: remember the id, because this is its last call
 --                      metadata  JSON, or '' for none
---                      seconds   of each window: to live, or 0
---       2 journal entry, which numbers the windows as the keys do
+--                      seconds   each window's seconds to live, or 0
+--       2 journal entry, whose windows are in the order of the keys
 --       3 member
 --
 -- Returns {'version', current} or {'fenced'}   as laurels_submit
 --         {'duplicate'}   the id was seen before; nothing was written
---         {'ok', found}   in how many of these windows the member has an entry
+--         {'ok', found}   the number of these windows that have the member
 
 local function set_metadata(keys, args)
   local header = cmsgpack.unpack(args[1])
@@ -20,7 +20,7 @@ local function set_metadata(keys, args)
   local known = redis.call('HMGET', keys[1], 'version', 'fence', 'ids')
   if tonumber(known[1]) ~= header.version then return { 'version', known[1] or '' } end
   if is_fenced(known[2]) then return { 'fenced' } end
-  -- Whoever waits for the disk waits behind a write.
+  -- The WAITAOF that follows needs a write.
   if header.durable == 1 then redis.call('HSET', keys[1], 'version', known[1]) end
   if remembered({ unpack(keys, 3, 5) }, { header.id })[header.id] then return { 'duplicate' } end
   local member, windows, skipped = args[3], windows_of(board, keys, 6), {}

@@ -1,30 +1,30 @@
--- A request that its client gave a key: who works on it, and what it was answered.
+-- Idempotency keys of requests: who works on a request, and its response. And sessions of the console.
 --
--- A record is msgpack {fingerprint, owner, until, answer}: what the request was ('' while that is not known
--- yet), who works on it, up to which second of the server's clock it is theirs alone, and the answer, '' until
--- there is one.
+-- A record is msgpack {fingerprint, owner, until, response}: the fingerprint of the request, '' while it is unknown;
+-- the worker that has claimed it, and the second of the server's clock until which the claim holds; and the response,
+-- '' until there is one.
 --
 -- laurels_claim     KEYS 1 board, 2…4 once (hashes of records by key, in three generations: see memory.lua)
 --                   ARGV 1 key, 2 fingerprint or '', 3 owner, 4 seconds that the claim holds
---   -> {'mine'}                 go ahead; whoever worked on it before is gone, or gave it back
---      {'busy'}                 another one works on it
+--   -> {'mine'}                 the claim is the caller's; an earlier one lapsed, or was given back
+--      {'busy'}                 another owner has the claim
 --      {'other'}                the key belongs to a request with another fingerprint
---      {'done', fingerprint, answer}
---   A fingerprint that is not known differs from none.
+--      {'done', fingerprint, response}
+--   The fingerprint '' equals every other.
 --
 -- laurels_settle    KEYS 1…3 once
---                   ARGV 1 key, 2 owner, 3 what becomes of it, 4 fingerprint or '', 5 answer, or seconds
---   'done'    it was answered: the answer is kept
---   'open'    nobody knows whether it was done: the same request may claim it again
---   'forget'  nothing was done: any request may have the key
---   'renew'   it goes on for so many seconds
---   -> 1, or 0 when another one has claimed it since; then nothing is changed
+--                   ARGV 1 key, 2 owner, 3 what to do, 4 fingerprint or '', 5 response, or seconds
+--   'done'    store the response
+--   'open'    it is unknown whether the request was executed: the same request may claim the key again
+--   'forget'  the request was not executed: any request may claim the key
+--   'renew'   prolong the claim by these seconds
+--   -> 1; 0 if another owner has claimed the key since, and nothing was changed
 --
--- laurels_session   KEYS 1 a session of the console;  ARGV 1 what it stands for, 2 seconds
---   begins the session, also when Valkey is out of memory: an operator who frees some has to sign in
+-- laurels_session   KEYS 1 a session of the console;  ARGV 1 its value, 2 seconds
+--   begins a session, even when memory is full: an operator has to sign in to free some
 --   -> 1
 
--- A record, and the key that has it.
+-- The record of a request, and the generation that has it.
 local function record_of(keys, first, last, field)
   for i = first, last do
     local packed = redis.call('HGET', keys[i], field)
@@ -43,7 +43,7 @@ local function claim(keys, args)
   if known then
     if differ(known[1], fingerprint) then return { 'other' } end
     if known[4] ~= '' then return { 'done', known[1], known[4] } end
-    -- A claim that ends later than any may is of a clock that was set back since.
+    -- A claim that ends later than `seconds` allow was made before the clock was set back.
     if known[3] > now and known[3] <= now + seconds then return { 'busy' } end
     if fingerprint == '' then fingerprint = known[1] end
   end

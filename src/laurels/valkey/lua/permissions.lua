@@ -1,11 +1,11 @@
--- What the caller may do here.
+-- What the caller may run.
 --
--- laurels_missing    ARGV 1… commands, each as its words between spaces
---   what the caller's user cannot run. Functions run with the caller's permissions, and one that is refused a
---   command half-way does not take back what it wrote: so this is asked at the start.
---   -> {command, 'unknown' or 'denied', …}, flat
+-- laurels_missing    ARGV 1… commands, each with its words separated by spaces
+--   lists the commands that the caller's user cannot run. A function runs with the caller's permissions and does not
+--   roll back when one of its commands is refused, so this is checked at the start.
+--   -> flat list: command, 'unknown' or 'denied'
 --
--- laurels_writable   does nothing, but is refused wherever a function that writes is: by a replica, without disk,
+-- laurels_writable   does nothing, but is refused when any writing function would be: on a replica, or without disk,
 --                    replicas or memory
 --   -> 1
 

@@ -1,33 +1,33 @@
--- The questions that a window answers. Ranks count from 0; nothing here walks the window.
+-- Reads of one window. Ranks count from 0. No function walks the whole window.
 --
--- Of each function KEYS 1 is the board, 2… the window; header.version must be the board's, or the answer is
+-- KEYS of each function: 1 board, 2… the window. If header.version is not the board's, each returns
 -- {'version', current}.
 --
 -- laurels_standing   ARGV 1 header {shape, version, brief}, 2… members
---   -> {total, for each member: {} when absent, or {place, better, before, distinct better, metadata}}
---      better: entries strictly better; before: entries listed before; distinct better: -1 unless dense
---      brief 1: what costs a count more is left out: before (-1, unless ranks are unique), distinct better,
---      metadata
+--   -> {total, for each member: {} if absent, or {place, better, before, distinct better, metadata}}
+--      better: number of strictly better entries; before: number of entries listed before; distinct better: number
+--      of better distinct scores, -1 unless dense
+--      brief 1: leaves out what costs another count: before (-1, unless ranks are unique), distinct better, metadata
 --
--- laurels_count      ARGV 1 header {shape}, 2… place, member, place, member, …
---   -> {total, for each: {better, before}}: where such an entry would stand, whether or not it is there
+-- laurels_count      ARGV 1 header {shape, version}, 2… place, member, place, member, …
+--   -> {total, for each: {better, before}}: where such an entry would stand, whether or not it exists
 --
--- laurels_page       ARGV 1 header {shape, limit, by, …}, then what `by` needs
---   by 'start'   offset                 entries from that index on
---   by 'end'     offset                 entries up to that many from the end
---   by 'after'   ARGV 2 place, 3 member     entries behind that place
---   by 'before'  ARGV 2 place, 3 member     entries in front of it
---   by 'member'  above, below, ARGV 2 member    the member's neighbourhood
---   by 'share'   share = {a, b}         the one entry that a/b of the entries are no better than
---   -> {total, index of the first entry, entries better than the first, [member, place, …], [metadata, …]}
---      or {total} when by 'member' finds no such member. metadata is '' where an entry has none.
+-- laurels_page       ARGV 1 header {shape, version, limit, by, …}, then the arguments of `by`
+--   by 'start'   offset                         entries from that index on
+--   by 'end'     offset                         entries up to that many from the end
+--   by 'after'   ARGV 2 place, 3 member         entries after that place
+--   by 'before'  ARGV 2 place, 3 member         entries before it
+--   by 'member'  above, below, ARGV 2 member    entries around the member
+--   by 'share'   share = {a, b}                 the one entry that a/b of the entries are no better than
+--   -> {total, index of the first entry, entries better than the first, [member, place, …], [metadata or '', …]};
+--      {total} if by 'member' finds no such member
 --
 -- laurels_scan       ARGV 1 header {shape, version, cursor, count}
---   some entries, in no order; again with the next cursor until it is '0'. An entry that is there all the
---   while is found at least once, whatever becomes of its score meanwhile; it may be found twice.
+--   lists some entries in no order; repeat with the next cursor until it is '0'. An entry that exists during the
+--   whole scan is listed at least once, even if its score changes; it may be listed twice.
 --   -> {total, next cursor, [member, place, …], [metadata, …]}
 
--- A function that answers for one window, once the caller knows the board as it is.
+-- Wraps a read of one window: checks the version, and makes the board and its window from the header.
 local function reading(answer)
   return function(keys, args)
     local header = cmsgpack.unpack(args[1])
@@ -91,7 +91,7 @@ local function count(_, board, window, total, args)
   return answer
 end
 
--- Where a page begins and how many entries it has, in indexes from the best.
+-- The index of the first entry of a page, and its number of entries.
 local bounds = {}
 
 function bounds.start(header)

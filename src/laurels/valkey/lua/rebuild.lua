@@ -1,31 +1,32 @@
--- Windows that were made elsewhere take the place of a board's own; entries are placed, and members renamed.
+-- Fences, and writes that bypass the rules of submissions: switching windows, placing entries, renaming members.
 --
--- A fence keeps every writer off the board, so that what is being put in force misses nothing. It is one
--- owner's, and lapses by itself: whoever set it may be gone.
+-- A fence keeps all other writers off the board while a rebuilt board is put in its place. It has one owner, and
+-- lapses by itself in case the owner dies.
 --
 -- laurels_fence      KEYS 1 board, 2 journal;  ARGV 1 version, 2 token, 3 milliseconds, 4 floor
---   sets the fence, or prolongs it; from then on the journal's ids lie above the floor
---   -> {'version', current} as laurels_submit, {'fenced'} when it is another's, or
---      {'ok', the id of the last entry that the journal ever had}
+--   sets or prolongs the fence, and makes the next ids of the journal lie above the floor
+--   -> {'version', current} as laurels_submit; {'fenced'} if another owner has the fence;
+--      {'ok', id of the last entry that the journal ever had}
 --
--- laurels_switch     KEYS 1 board, 2… from, to, from, to, …;  ARGV 1 token, 2 milliseconds, 3… for each pair
---                    seconds to live or 0
---   each key takes the other's place; one that is not there leaves the place empty. Prolongs the fence.
---   -> {'lapsed'} when the fence is not this token's any more, and nothing was done; or {'ok'}
+-- laurels_switch     KEYS 1 board, 2… from, to, from, to, …
+--                    ARGV 1 token, 2 milliseconds, 3… for each pair seconds to live or 0
+--   renames each `from` to `to`; deletes `to` if there is no `from`. Prolongs the fence.
+--   -> {'lapsed'} if this token has no fence, and nothing was done; {'ok'}
 --
--- laurels_unfence    KEYS 1 board;  ARGV 1 token, 2 metadata: 1 where entries may have some
---   takes the fence down -> {'lapsed'} as above, or {'ok'}
+-- laurels_unfence    KEYS 1 board;  ARGV 1 token, 2 metadata: 1 if entries may have some
+--   removes the fence -> {'lapsed'} as above; {'ok'}
 --
--- laurels_place      KEYS 1 board, 2 journal, 3… one window;  ARGV 1 header {shape, version, journal, seconds,
---                    metadata: of each entry, or ''}, 2 journal entry, 3… place, member, place, member, …
---   gives these members these entries, whatever they had; no member may occur twice
---   -> {'version', current} or {'fenced'} as laurels_submit, or {'ok', how many there are in the window}
+-- laurels_place      KEYS 1 board, 2 journal, 3… one window
+--                    ARGV 1 header {shape, version, journal, seconds, metadata: each entry's, or ''}, 2 journal entry,
+--                    3… place, member, place, member, …
+--   sets the entries of these members, whatever they had; no member may occur twice
+--   -> {'version', current} or {'fenced'} as laurels_submit; {'ok', number of entries in the window}
 --
 -- laurels_rename     KEYS 1 board, 2… windows;  ARGV 1 header {shape, version}, 2 member, 3 its new name
---   the entry stays as it is, under another name and without metadata
---   -> {'version', current} or {'fenced'} as laurels_submit, or {'ok', in how many of them it was}
+--   keeps the member's entry under the new name, and deletes its metadata
+--   -> {'version', current} or {'fenced'} as laurels_submit; {'ok', number of windows that had the member}
 
--- Whether the board has this token's fence, still good.
+-- Whether the board has a fence of this token that has not lapsed.
 local function is_held(board, token)
   local fence = redis.call('HGET', board, 'fence')
   return is_fenced(fence) and string.match(fence, ' (.*)$') == token
@@ -37,8 +38,8 @@ local function hold(board, token, milliseconds)
   redis.call('HSET', board, 'fence', string.format('%.0f %s', lapses, token))
 end
 
--- The board as the caller must know it, or what to answer instead.
-local function entered(key, version)
+-- The reply for a caller with another version, or behind a fence; nil if it may write.
+local function refusal_of(key, version)
   local known, fence = unpack(redis.call('HMGET', key, 'version', 'fence'))
   if tonumber(known) ~= tonumber(version) then return { 'version', known or '' } end
   if is_fenced(fence) then return { 'fenced' } end
@@ -46,7 +47,7 @@ end
 
 local function fence(keys, args)
   if not is_held(keys[1], args[2]) then
-    local refusal = entered(keys[1], args[1])
+    local refusal = refusal_of(keys[1], args[1])
     if refusal then return refusal end
   end
   hold(keys[1], args[2], args[3])
@@ -81,7 +82,7 @@ end
 
 local function place_entries(keys, args)
   local header = cmsgpack.unpack(args[1])
-  local refusal = entered(keys[1], header.version)
+  local refusal = refusal_of(keys[1], header.version)
   if refusal then return refusal end
   local board = board_of(header.shape)
   local window = windows_of(board, keys, 3)[1]
@@ -102,7 +103,7 @@ end
 
 local function rename(keys, args)
   local header = cmsgpack.unpack(args[1])
-  local refusal = entered(keys[1], header.version)
+  local refusal = refusal_of(keys[1], header.version)
   if refusal then return refusal end
   local board = board_of(header.shape)
   local member, named = args[2], args[3]
@@ -111,7 +112,7 @@ local function rename(keys, args)
     local entry = board.layout.read(board, window, { member })[member]
     if entry then
       found = found + 1
-      -- First the new one: a window that is empty for an instant would lose its expiry.
+      -- Written before the old one is removed: a window that becomes empty loses its expiry.
       board.layout.write(board, window, { { member = named, new = entry } })
       board.layout.remove(board, window, member, entry)
     end

@@ -1,5 +1,5 @@
--- laurels_submit: a batch of submissions to one board (or one shard of it), all or nothing until it is
--- known which of them are accepted; then every window, group and derived window, and the journal.
+-- laurels_submit: applies a batch of submissions to one board, or to one shard of it. Decides first which of them
+-- are accepted, then writes every window, group and derived window, and the journal.
 -- `journal/member_fold.py` has the same rules, for one member of one window at a time;
 -- `tests/journal/test_member_fold.py` compares the two.
 --
@@ -7,53 +7,54 @@
 --                            rebuild.lua)
 --       2 journal    stream  one entry a call
 --       3…5 ids      sets    ids that clients gave, in three generations (see memory.lua)
---       6…8 calls    sets    calls that ran, likewise
---       9 fed        set     only where `fed` is 1: calls from feeders whose journals still tell of them
---       then         the windows, as `windows_of` reads them: those written, then the days that a
+--       6…8 calls    sets    ids of calls that ran, in three generations
+--       9 fed        set     only if `fed` is 1: calls of feeders that their drains have not archived yet
+--       then         the windows, as `windows_of` reads them: first those to write, then the days that a
 --                    rolling window only reads
 -- ARGV  1 header     msgpack map, below
---       2 journal entry, opaque here
+--       2 journal entry (see journal/entry.py), not read here
 --       3 moments    eight sortable bytes for each submission; '' unless ties go to the earliest
 --       4…           score, member for each submission; the score as a place (see layouts.lua)
 --
 -- header  shape, version, aggregate
 --         count       how many submissions
---         fast        1: variadic writes need no reading first (plain layout, nothing derived)
---         report      1: answer with scores and ranks; no member may occur twice
---         journal     1: append to the journal; 2: only leave a sign that something changed
---         durable     1: write something even when nothing is accepted, for whoever waits for the disk
+--         fast        1: entries are written without reading them first (plain layout, nothing derived)
+--         report      1: return scores and ranks; then no member may occur twice
+--         journal     1: append to the journal; 2: only append a sign that something changed
+--         durable     1: write something even if no submission is accepted, because a WAITAOF or WAIT follows
 --         call        this call's id
---         fed         1: it comes from a board that feeds this one, maybe a second time: it runs once
---         replayed    0, or the second that a replay has come to: what is remembered ages by it
---         ids         each submission's given id, or ''
---         calls       the call that made the id, where a made id comes back in a retry, or ''
+--         fed         1: the call comes from a board that feeds this one. It may come twice, and runs once
+--         replayed    0; or the second that a replay has come to, by which generations age
+--         ids         each submission's id if the client gave one, or ''
+--         calls       where an id was made by an earlier call, that call; or ''
 --         ops         each submission's aggregate, or '' for the board's
---         metadata    each submission's metadata; '' where it has none; 'null' where it was erased
+--         metadata    each submission's metadata; '' for none; 'null' if it was erased
 --         first       each submission's window to report on, or 0
 --         max_change  0, or the greatest distance from the entry in the first window
 --         targets     list of {window, chosen, seconds, how, base, days, op}:
 --                     chosen 0 for all submissions or a list of them; seconds to live or 0;
---                     how 'direct', 'sum' (moves with `base`) or 'fold' (aggregates `days` by `op`; its
---                     entries are made of several submissions, so they carry no metadata)
---         Lists that no submission needs are empty.
+--                     how 'direct', 'sum' (changes by the change of `base`) or 'fold' (aggregates `days` by
+--                     `op`; its entries have no metadata, because each comes from several submissions)
+--         A list that no submission needs is empty.
 --
--- Returns {'version', current}   the definition changed, or Valkey knows no board; nothing was written
---         {'metadata'}           the board has metadata, and the call did not name its keys; nothing written
---         {'fenced'}             nobody may write for a moment; nothing was written
---         error TAKEN            another program has a key of these windows (see layouts.lua); nothing written
+-- Returns {'version', current}   the definition changed; '' if Valkey does not know the board
+--         {'metadata'}           the board has metadata, and the call lacks the keys of metadata
+--         {'fenced'}             a fence keeps writers off the board (see rebuild.lua)
+--         error TAKEN            another program has a key of these windows (see layouts.lua)
+--                                In these four cases nothing was written.
 --         {'ok', refused, reports}
 --             refused  flat list: index, 'duplicate' | 'range' | 'max_change'
---             reports  for each submission {applied, place, previous place, rank, previous rank}, ranks
---                      from 0; '' and -1 where there is none. Empty unless asked for.
+--             reports  if `report` is 1, for each submission {applied, place, previous place, rank,
+--                      previous rank}; ranks from 0; '' and -1 for none
 
--- Signs that a stream without a journal holds, about.
+-- Signs that the stream of a board without a journal holds, about.
 local SIGNS = 100
 local PAIRS = 4
--- A replay forgets ids within a day: until then the board in use remembered every one, so an id that comes
--- again later was accepted again.
+-- A replay forgets ids within a day. The live board remembered them for longer than that, so a repetition in the
+-- journal that is older was accepted as a new submission.
 local REPLAYED_PERIOD = 8 * 3600
 
--- Submissions whose id was seen before, in earlier calls or earlier in this one.
+-- Refuses submissions whose id was seen before, in an earlier call or earlier in this one.
 local function duplicates(header, keys)
   local refused = {}
   if header.fed == 1 and remembered({ unpack(keys, 6, 9) }, { header.call })[header.call] then
@@ -82,7 +83,7 @@ local function remember_ids(keys, ids, state, replayed)
   redis.call('EXPIRE', key, MEMORY_SECONDS, 'NX')
 end
 
--- `known`: the board's fields `ids` and `calls`. Ids that the call itself made need only the call.
+-- `known`: the board's fields `ids` and `calls`. Ids made by this call are recognized by the call's id.
 local function remember(header, keys, refused, known)
   local now = header.replayed > 0 and header.replayed or seconds_now()
   local calls, is_new = generation(keys, 6, 'calls', known.calls, now, PERIODS.calls)
@@ -90,7 +91,7 @@ local function remember(header, keys, refused, known)
   if is_new then redis.call('EXPIRE', calls, MEMORY_SECONDS) end
   if header.fed == 1 then
     redis.call('SADD', keys[9], header.call)
-    -- A call that ran before adds nothing, and whoever waits for the disk waits behind a write.
+    -- A call that ran before adds nothing, but the WAITAOF that follows needs a write.
     if header.durable == 1 then redis.call('HSET', keys[1], 'version', header.version) end
   end
   local ids = {}
@@ -100,7 +101,7 @@ local function remember(header, keys, refused, known)
   remember_ids(keys, ids, known.ids, header.replayed)
 end
 
--- The journal has no bound of its own: it is trimmed up to what is archived, and no further.
+-- The journal is not bounded here: the drain trims what it has archived.
 local function append(how, journal, body, skipped)
   if how == 1 then
     redis.call('XADD', journal, '*', 'body', body, 'skipped', skipped)
@@ -109,8 +110,8 @@ local function append(how, journal, body, skipped)
   end
 end
 
--- Whether nobody may write at this moment: a fence is 'MILLISECONDS TOKEN', and good until then. One that ends
--- later than any fence may is of a clock that was set back since.
+-- Whether a fence keeps writers off. A fence is 'MILLISECONDS TOKEN' and holds until that time. One that ends later
+-- than `LONGEST_FENCE` allows was set before the clock was set back, and does not count.
 local LONGEST_FENCE = 60000
 
 local function is_fenced(fence)
@@ -122,8 +123,7 @@ end
 
 local FLAGS = { best = { [true] = 'GT', [false] = 'LT' }, first = 'NX', last = 'CH' }
 
--- Where the members of a call stand in the windows that it reports on: by number of the submission, the text
--- of the score, false where there is none.
+-- The scores of the members in the windows to report on: text by number of the submission, false for none.
 local function reported_scores(header, windows, args)
   local members, numbers = {}, {}
   for i = 1, header.count do
@@ -142,7 +142,7 @@ local function reported_scores(header, windows, args)
   return scores
 end
 
--- For each of these scores, how many entries are better; -1 where there is none, or it is as in `known`.
+-- For each of these scores the number of better entries; -1 for no score, or one that equals that in `known`.
 local function reported_ranks(header, board, windows, scores, known)
   local ranks = {}
   for i = 1, header.count do
@@ -177,7 +177,7 @@ local function write_unread(header, board, windows, args)
   end
 end
 
--- Entries that need not be read to be written: they are only looked at, before and after, for the reports.
+-- Writes entries without reading them, except for the reports.
 local function write_fast(header, board, windows, args)
   if header.report == 0 then
     write_unread(header, board, windows, args)
@@ -202,7 +202,7 @@ local function write_fast(header, board, windows, args)
   return reports
 end
 
--- What one submission makes of an entry: the entry itself when it stays as it is; nil out of range.
+-- The entry after one submission: `old` itself if it does not change; nil if it is out of range.
 local function aggregated(board, submission, old)
   local op, layout, kind = submission.op, board.layout, board.kind
   if op == 'sum' then
@@ -218,8 +218,8 @@ local function aggregated(board, submission, old)
   return submission.entry
 end
 
--- A rolling window's entry: its days' entries, oldest first, aggregated. nil when no day has one, or out of
--- range.
+-- The entry of a rolling window. `entries`: those of its days, oldest first. nil if there are none, or out of range.
+-- journal/member_fold.py has the same rule.
 local function folded(board, op, entries)
   if op == 'first' then return entries[1] end
   if op == 'last' then return entries[#entries] end
@@ -247,7 +247,7 @@ local function folded(board, op, entries)
   return layout.make(board, total, moment)
 end
 
--- The entries as they stand, for every window that is read: states[window][member].
+-- The present entries in every window that is read: states[window][member].
 local function read_states(header, board, windows, members)
   local listed, everybody = {}, {}
   for _, member in ipairs(members) do
@@ -276,7 +276,7 @@ local function read_states(header, board, windows, members)
   return states
 end
 
--- The targets of each submission; one shared list where all have the same.
+-- The targets of each submission; one shared list if all have the same.
 local function targets_by_submission(header)
   local by_submission, all_alike = {}, true
   for _, target in ipairs(header.targets) do all_alike = all_alike and target.chosen == 0 end
@@ -315,7 +315,7 @@ function outcomes.fold(board, target, submission, old, entries, states)
   return folded(board, target.op, days)
 end
 
--- The entries that one submission would leave in its targets, by window; or nil and why it is refused.
+-- The entries of the targets after one submission, by window; or nil and why the submission is refused.
 local function outcome(header, board, states, targets, submission)
   local member = submission.member
   local entries = {}
@@ -365,12 +365,12 @@ local function read_submissions(header, board, args)
   return submissions, members
 end
 
--- Whether a submission changes an entry: the entry itself, or on `last` its metadata alone.
+-- Whether a submission changes an entry; with `last`, its metadata may change alone.
 local function changes_entry(header, submission, old, new)
   return new ~= old or (submission.op == 'last' and (header.metadata[submission.index] or '') ~= '')
 end
 
--- Notes that a window's entry becomes another; a member's later change goes on from its first.
+-- Records a change of a member's entry in a window; merges it with an earlier change of the same entry.
 local function note(changes, places, window, member, old, new, metadata)
   local of_window = changes[window]
   if not of_window then
@@ -386,7 +386,7 @@ local function note(changes, places, window, member, old, new, metadata)
   end
 end
 
--- Whether a submission can be refused for what it would make of an entry, or windows depend on each other.
+-- Whether a submission can be refused because of its result, or one window depends on another.
 local function is_entangled(header)
   if header.max_change ~= 0 or header.aggregate == 'sum' or #header.ops > 0 then return true end
   for _, target in ipairs(header.targets) do
@@ -395,9 +395,8 @@ local function is_entangled(header)
   return false
 end
 
--- What the submissions change: for each window a list of {member, old, new, metadata}, a member once; and the
--- place of each member in that list.
--- Marks the submissions that are refused. Every window is as all submissions leave it in `states` after.
+-- The changes of all submissions: for each window a list of {member, old, new, metadata} with each member once, and
+-- each member's place in that list. Adds to `refused`, and updates `states`.
 local function compute(header, board, states, submissions, refused)
   local changes, places = {}, {}
   if not is_entangled(header) then
@@ -448,7 +447,7 @@ local function write_metadata(window, changes)
   spread('HDEL', window.metadata, dropped)
 end
 
--- What each submission found in its first window; no member occurs twice in a call that reports.
+-- The entry and rank that each submission finds in its first window, for the reports.
 local function found_before(header, board, windows, states, submissions)
   local reports = {}
   for i, submission in ipairs(submissions) do

@@ -1,13 +1,13 @@
--- Scores as Lua handles them, without ever losing a bit.
+-- Scores in Lua, without loss of bits.
 --
--- In the plain layout a score is a Lua number (a double), printed with %.17g and never with tostring, which
--- keeps 14 digits. In the exact layout it is eight sortable bytes, whose order is the order of the scores:
--- of an int64 the big-endian bytes of score + 2^63; of a double its bits, turned so that they sort.
+-- In the plain layout a score is a Lua number (a double). It is printed with %.17g, because tostring keeps only 14
+-- digits. In the exact layout it is eight sortable bytes, whose order is the order of the scores: of an int64 the
+-- big-endian bytes of score + 2^63; of a double its bits, changed so that they sort.
 -- A Lua number holds 53 bits, so int64 is computed in two halves of 32 bits.
--- Strings are never compared with `<`: Lua compares by the server's locale, not by bytes.
+-- Never compare strings with `<`: Lua compares by the server's locale, not by bytes.
 
 local TWO_31, TWO_32 = 2147483648, 4294967296
--- While a library loads, math and struct are not there yet: constants are literals.
+-- A literal, because math and struct do not exist while a library loads.
 local HUGE = 1 / 0
 
 local function halves(bytes)
@@ -27,8 +27,7 @@ function number.compare(left, right)
   return 0
 end
 
--- total - old + new, or nil when it leaves the range of the kind. In this order, a total of one part is that
--- part to the last bit.
+-- total - old + new, or nil out of range. In this order the total of a single part equals that part to the last bit.
 function number.moved(total, old, new)
   local moved = (total - old) + new
   if moved ~= moved or moved == HUGE or moved == -HUGE then return nil end
@@ -77,7 +76,7 @@ function int64.moved(total, old, new)
   return struct.pack('>I4I4', high, low - carry * TWO_32)
 end
 
--- limit: a plain difference as two halves {high, low}, for it may reach 2^63 - 1.
+-- `limit`: two halves {high, low}, because it may reach 2^63 - 1.
 function int64.distance_exceeds(left, right, limit)
   if int64.compare(left, right) < 0 then left, right = right, left end
   local left_high, left_low = halves(left)
@@ -88,7 +87,7 @@ function int64.distance_exceeds(left, right, limit)
   return high > limit[1] or (high == limit[1] and low > limit[2])
 end
 
--- A double in sortable bytes: unpacked only to be added to.
+-- A double in sortable bytes, unpacked only for arithmetic.
 local packed_number = { zero = '\128\0\0\0\0\0\0\0', compare = int64.compare }
 
 function packed_number.moved(total, old, new)
