@@ -139,10 +139,10 @@ def test_what_does_not_reach_the_disk_in_time_leaves_the_outcome_unknown(
     monkeypatch.setattr(valkey_client, "WAIT_SECONDS", 0.2)
     with running_valkey(appendonly="yes", appendfsync="no") as server, opened(server, endpoints) as laurels:
         board = new_board(laurels)
-        with pytest.raises(OutcomeUnknown, match="did not have it on disk within") as caught:
+        with pytest.raises(OutcomeUnknown, match="did not have the write on disk within") as caught:
             laurels.submit(board, "ada", 1, durability="fsync")
         assert caught.value.retry_with is not None
-        with pytest.raises(OutcomeUnknown, match="did not have it on disk within"):
+        with pytest.raises(OutcomeUnknown, match="did not have the write on disk within"):
             laurels.submit_many(board, [Submission("bob", 1)], durability="fsync")
         server.client.config_set("appendfsync", "always")
         again = laurels.submit(board, "ada", 1, id=caught.value.retry_with, durability="fsync")
@@ -257,7 +257,7 @@ class TestReplicas:
             board = new_board(laurels)
             os.kill(replica.process.pid, signal.SIGSTOP)
             try:
-                with pytest.raises(OutcomeUnknown, match="0 of 1 replicas had it within"):
+                with pytest.raises(OutcomeUnknown, match="0 of 1 replicas had the write within"):
                     laurels.submit(board, "ada", 1, id="one", durability="replicated")
                 with pytest.raises(OutcomeUnknown, match="0 of 1 replicas"):
                     laurels.submit_many(board, [Submission("bob", 1, id="two")], durability="replicated")

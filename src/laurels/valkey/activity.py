@@ -1,4 +1,4 @@
-"""Activity in Valkey: a typed stub for each function of `activity.lua`, and the plain reads beside them."""
+"""A typed stub for each function of `lua/activity.lua`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class GroupBacklog(NamedTuple):
     applied: int
     waiting: int
     oldest: str
-    """The id of the oldest entry that waits; `` for none."""
+    """The id of the oldest entry that waits; "" for none."""
 
 
 async def accrue(valkey: Valkey, calls: Sequence[ActivityCall]) -> list[str | None]:
@@ -45,7 +45,7 @@ async def release(valkey: Valkey, call: ActivityCall) -> bool:
 
 
 async def unmark(valkey: Valkey, changed: str, marks: Sequence[tuple[str, int]]) -> int:
-    """How many marks were removed: those that still have their number."""
+    """Removes the marks that still have their number; returns how many."""
     flat = [word for mark in marks for word in mark]
     return int(await valkey.write("laurels_unmark", (changed,), flat))
 
@@ -65,7 +65,7 @@ async def join(valkey: Valkey, stream: str, group: str) -> str | None:
 
 
 async def advance(valkey: Valkey, stream: str, group: str, moved: tuple[str, str, int]) -> bool:
-    """Whether the group moved. `moved`: from which id to which, and over how many entries."""
+    """Whether the group moved. `moved`: from id, to id, number of entries between them."""
     return bool(await valkey.write("laurels_advance", (stream,), (group, *moved)))
 
 
@@ -75,7 +75,7 @@ async def backlog(valkey: Valkey, stream: str, group: str) -> GroupBacklog:
 
 
 async def attend(valkey: Valkey, workers: str, worker: str, milliseconds: int) -> list[str]:
-    """Every worker heard of within that time, in order."""
+    """Notes a heartbeat; returns the workers with one within these milliseconds, sorted."""
     answer = await valkey.write("laurels_attend", (workers,), (worker, milliseconds))
     return sorted(name.decode() for name in answer)
 

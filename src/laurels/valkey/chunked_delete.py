@@ -1,11 +1,11 @@
-"""Large keys go in pieces.
+"""Deletes large keys in chunks.
 
-Valkey frees a key that is unlinked or expires in a thread of its own. With the allocator of glibc, whoever
-asks for memory next first tidies what that thread gave back: after a million entries calls took up to 300 ms.
-So a large key is set aside under another name, which takes no time, and emptied a thousand entries at a time;
-a stream ten at a time, since each of its entries tells of a whole call.
+Valkey frees an unlinked or expired key in a thread. With the allocator of glibc, the next request for memory
+then has to tidy what that thread freed: after a million entries, calls took up to 300 ms. So a large key is
+renamed, which takes no time, and then emptied a thousand entries at a time; a stream ten at a time, because
+one of its entries holds a whole call.
 
-Whoever empties may be late or never come: what was set aside expires by itself.
+A renamed key expires by itself, in case no worker empties it.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Discards:
         self._valkey = valkey
 
     async def discard(self, *keys: str, guard: Guard | None = None) -> None:
-        """Nobody finds these keys any more; all of them lie in one slot. Raises `DefinitionChanged`, and
-        nothing is done, when the guard does not hold.
+        """Takes these keys of one slot away. Raises `DefinitionChanged`, and does nothing, when the guard
+        does not hold.
         """
         token = secrets.token_hex(4)
         named = {key: f"{key}|gone:{token}" for key in keys}
@@ -42,14 +42,14 @@ class Discards:
             await functions.list_aside(self._valkey, REGISTRY, aside)
 
     async def retire_generation(self, board: str, generations: tuple[str, ...], kind: str) -> None:
-        """The same for the oldest of these generations, once it is about to be dropped anyway."""
+        """As `discard`, for the oldest of these generations if it is about to be dropped."""
         keys = (board, *generations, f"{generations[0]}|gone:{secrets.token_hex(4)}")
         aside = await functions.retire_generation(self._valkey, keys, kind, MANY_ENTRIES, LIFE_SECONDS)
         if aside:
             await functions.list_aside(self._valkey, REGISTRY, aside)
 
     async def empty(self) -> int:
-        """Empties what was set aside; how many keys that were."""
+        """Empties the keys that were set aside; returns how many."""
         names = await self._valkey.run(sets.members(REGISTRY))
         for name in names:
             cursor = "0"

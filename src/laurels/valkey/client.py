@@ -1,4 +1,4 @@
-"""The connection to Valkey: one node or a cluster, by URL; and our functions, loaded on every primary."""
+"""The connections to Valkey, one node or a cluster, and the function library on every primary."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
     from laurels.valkey.messages import Durability
 
 Value = str | bytes | int | float
-Reply = Any  # what Valkey answers: nested lists of bytes and integers, given a shape by `functions`
+Reply = Any  # nested lists of bytes and integers; `functions` gives them types
 
 
 Result = TypeVar("Result")
 
 LIBRARY = "laurels"
-# In this order: a file uses what stands in those before it.
+# In this order: a file uses the locals of those before it.
 _FILES = (
     "values.lua", "layouts.lua", "memory.lua", "submit.lua", "match.lua", "metadata.lua", "read.lua",
     "board.lua", "journal.lua", "once.lua", "rebuild.lua", "activity.lua",
@@ -52,26 +52,26 @@ _FILES = (
 
 CONNECT_SECONDS = 5
 ANSWER_SECONDS = 30
-# More would only wait within Valkey, which does one thing at a time.
+# Valkey runs one command at a time, so more connections would only wait there.
 CONNECTIONS = 100
-# Reads that block wait for something else: each for its board.
+# Blocking reads of live boards.
 MOST_BLOCKING = 5_000
-# Commands that go out in one round trip.
+# Commands sent in one round trip.
 COMMANDS_TOGETHER = 1000
-# Keys that one command looks at when all are looked through: some 0.2 ms.
+# Keys that one SCAN looks at: some 0.2 ms.
 SCANNED_AT_ONCE = 1000
-# How long a channel may be silent before we ask whether it is still there, and then wait for the answer.
+# How long a channel may be silent before it is pinged, and how long the answer to that may take.
 SILENCE_SECONDS = 5
 
 _OPTIONS: dict[str, Any] = {
     "socket_connect_timeout": CONNECT_SECONDS,
-    # No limit of its own: it would refuse those beyond it, where ours lets them wait.
+    # The pool would refuse commands beyond its limit; `Valkey` lets them wait instead.
     "max_connections": 2**31,
-    # Our own is cheaper: redis-py's makes a task of every send.
+    # redis-py makes a task of every send to time it out; `_exchange` has a cheaper timeout.
     "socket_timeout": None,
     "retry": Retry(NoBackoff(), 0),
 }
-# What a function says of a key of another program: the key's place, and what it is (lua/layouts.lua).
+# A function found a key of another program: the key's place in KEYS, and its type (lua/layouts.lua).
 _TAKEN = re.compile(r"TAKEN (\d+) (\w+)")
 _REDIRECTED = (
     exceptions.AskError,  # MOVED is one too
@@ -82,7 +82,7 @@ _REDIRECTED = (
 
 
 def library_code() -> str:
-    """The function library as it is loaded. It says `redis.call`: only Valkey has `server.call` as well."""
+    """The source of the function library. It says `redis.call`, because Redis has no `server.call`."""
     folder = resources.files("laurels.valkey") / "lua"
     return f"#!lua name={LIBRARY}\n" + "\n".join((folder / name).read_text() for name in _FILES)
 
@@ -97,8 +97,8 @@ def _raise_redirection(reply: Reply) -> None:
 
 
 class Valkey:
-    """Connections to one node or a cluster. Nothing that may have run is sent twice: a score could count
-    twice.
+    """Connections to one node or a cluster. It never sends a call again that may have run, or a score could
+    count twice.
     """
 
     def __init__(
@@ -109,9 +109,8 @@ class Valkey:
         connections: int = CONNECTIONS,
         durability: Durability = "fast",
     ) -> None:
-        """`replicas`: how many must have what is written `replicated`. `connections`: how many commands are
-        under way at once, to each node; the next wait for one of them to end. `durability`: of what
-        flows write in the background.
+        """`replicas`: how many must have a `replicated` write. `connections`: how many commands may be under
+        way at once, to each node; further ones wait. `durability`: of the background flows' writes.
         """
         self.durability: Durability = durability
         self._url = url
@@ -132,7 +131,7 @@ class Valkey:
 
     @property
     def losses(self) -> int:
-        """Another number whenever something that was not waited for may have been lost."""
+        """A counter that grows whenever unconfirmed writes may have been lost."""
         return (self._cluster or self._pool).losses.count
 
     async def close(self) -> None:
@@ -142,8 +141,8 @@ class Valkey:
         return command.parse(await self.command(*command.words))
 
     async def run_all(self, commands: Iterable[Command[Result]]) -> list[Result]:
-        """The results, in order; a thousand commands go out together. Raises what the first that fails of
-        these raises, after all of them were done.
+        """The results, in order. Commands are sent a thousand at a time; if some of these fail, all of them
+        were sent, and the first error is raised.
         """
         results: list[Result] = []
         coming = iter(commands)
@@ -153,7 +152,7 @@ class Valkey:
         return results
 
     async def command(self, *words: Value, wait: float = 0) -> Reply:
-        """A command that reads, or whose repetition changes nothing. `wait`: for how many seconds it may
+        """Runs a command that reads, or that may be repeated without harm. `wait`: how many seconds it may
         block.
         """
         with translated(writing=False, words=words):
@@ -162,7 +161,7 @@ class Valkey:
                     try:
                         return await self._client.execute_command(*words)
                     except exceptions.ReadOnlyError:
-                        await self._look_up_again()
+                        await self._reconnect()
                         raise
 
             async def ask(node: Node, asking: bool) -> Reply:  # noqa: FBT001  # as `on_owner` calls it
@@ -176,8 +175,8 @@ class Valkey:
             return await self._cluster.on_owner(key_of(words), ask, SILENT_SECONDS + wait)
 
     async def commands(self, commands: Sequence[tuple[Value, ...]]) -> list[Reply]:
-        """Commands as `command` takes them, in as few round trips as there are nodes. The first that fails
-        raises, after all were done.
+        """Runs commands as `command` does, in one round trip to each node. If some fail, all were sent, and
+        the first error is raised.
         """
         if not commands:
             return []
@@ -191,7 +190,7 @@ class Valkey:
             return replies
 
     async def _scatter(self, cluster: Cluster, commands: Sequence[tuple[Value, ...]]) -> list[Reply]:
-        """To the node of each key; what a node redirects goes by itself."""
+        """Sends each command to the node of its key, and follows redirections one by one."""
         by_node: dict[Node, list[int]] = {}
         for number, words in enumerate(commands):
             by_node.setdefault(await cluster.owner(key_of(words)), []).append(number)
@@ -220,13 +219,15 @@ class Valkey:
         args: Sequence[Value],
         durability: Durability = "fast",
     ) -> Reply:
-        """Raises `OutcomeUnknown` also when it was written, but not as durably as was asked for."""
+        """Raises `OutcomeUnknown` also for a write that is not known to be as durable as asked for."""
         words = ("FCALL", function, len(keys), *keys, *args)
         with translated(writing=True, words=words):
             return await self._call(words, durability)
 
     async def _call(self, words: tuple[Value, ...], durability: Durability = "fast") -> Reply:
-        """The waits go down the connection that wrote, right behind: they cover that connection's writes."""
+        """Sends the waits right after the call on its connection, because they cover that
+        connection's writes.
+        """
         milliseconds = int(WAIT_SECONDS * 1000)
         commands: list[tuple[Value, ...]] = [words]
         if durability != "fast":
@@ -247,30 +248,32 @@ class Valkey:
     def _check_on_disk(self, reply: Reply) -> None:
         if isinstance(reply, Exception):
             raise OutcomeUnknown(
-                f"Valkey has it, but cannot say when it is on disk: set `appendonly yes` there ({reply})"
+                f"Valkey cannot say when the write is on disk: set `appendonly yes` there ({reply})"
             )
         if not (isinstance(reply, list) and reply and isinstance(reply[0], int) and reply[0] >= 1):
-            raise OutcomeUnknown(f"Valkey did not have it on disk within {WAIT_SECONDS} s ({reply!r})")
+            raise OutcomeUnknown(f"Valkey did not have the write on disk within {WAIT_SECONDS} s ({reply!r})")
 
     async def _check_on_replicas(self, words: tuple[Value, ...], reply: Reply) -> None:
-        """A node that was replaced may not know it yet: who has the key now is asked again."""
+        """Raises unless enough replicas had the write. A replaced primary may not know that it was replaced,
+        so the slots are read again.
+        """
         if isinstance(reply, int) and reply >= self._replicas:
             return
         if self._cluster:
             with suppress(exceptions.ClusterError, *UNANSWERED):
                 await self._cluster.refresh(self._cluster.epoch, await self._cluster.owner(key_of(words)))
         had = reply if isinstance(reply, int) else f"not {self._replicas}, but {reply!r}"
-        raise OutcomeUnknown(f"{had} of {self._replicas} replicas had it within {WAIT_SECONDS} s")
+        raise OutcomeUnknown(f"{had} of {self._replicas} replicas had the write within {WAIT_SECONDS} s")
 
     async def _exchange(self, commands: Sequence[tuple[Value, ...]]) -> list[Reply]:
-        """Down one connection to one node, on a cluster that of the first command's key. Packed in C: a call
-        may have hundreds of words. Errors are answers too.
+        """Sends commands over one connection to one node; on a cluster, to that of the first command's key.
+        Returns error replies instead of raising them.
         """
         if self._cluster is None:
             async with asyncio.timeout(ANSWER_SECONDS), self._turns:
                 replies = await self._converse(self._client, commands)
             if any(isinstance(reply, exceptions.ReadOnlyError) for reply in replies):
-                await self._look_up_again()
+                await self._reconnect()
             return replies
 
         async def ask(node: Node, asking: bool) -> list[Reply]:  # noqa: FBT001  # as `on_owner` calls it
@@ -282,8 +285,8 @@ class Valkey:
         waits = WAIT_SECONDS * sum(words[0] in WAITS for words in commands)
         return await self._cluster.on_owner(key_of(commands[0]), ask, SILENT_SECONDS + waits)
 
-    async def _look_up_again(self) -> None:
-        """The node became a replica: the address in the URL may stand for another one by now."""
+    async def _reconnect(self) -> None:
+        """Closes the connections: the node became a replica, and the URL may lead to the new primary."""
         await self._client.connection_pool.disconnect(inuse_connections=False)
 
     async def _converse(
@@ -294,7 +297,9 @@ class Valkey:
         *,
         asking: bool = False,
     ) -> list[Reply]:
-        """With one node, which gets our functions if it lacks them: it may be new, or have lost them."""
+        """Exchanges commands and replies with one node. Loads the function library first where a
+        node lacks it.
+        """
         prefix: list[tuple[Value, ...]] = [("ASKING",)] if asking else []
         talk = converse_in_one_history if commands[-1][0] == "WAIT" else converse
         replies = await talk(client.connection_pool, [*prefix, *commands], seconds)
@@ -304,19 +309,19 @@ class Valkey:
         return replies[len(prefix) :]
 
     async def load_functions(self) -> None:
-        """Load the library where it is missing or differs from this version's."""
+        """Loads the library where it is missing, or has another source than this version's."""
         code = library_code()
         for node in await self._primaries():
             if await self._loaded_code(node) != code:
                 await self._ask(node, "FUNCTION", "LOAD", "REPLACE", code)
 
     async def functions_are_current(self) -> bool:
-        """Whether every primary has the library as this version has it."""
+        """Whether every primary has this version's library."""
         code = library_code()
         return all([await self._loaded_code(node) == code for node in await self._primaries()])
 
     async def load_missing_functions(self) -> None:
-        """Load the library where there is none at all, as on a Valkey that took the place of another."""
+        """Loads the library on primaries without one, such as a new Valkey in the place of another."""
         for node in await self._primaries():
             if await self._loaded_code(node) is None:
                 await self.load_functions()
@@ -327,7 +332,7 @@ class Valkey:
         return None
 
     async def _ask(self, node: Any, *words: Value) -> Reply:  # noqa: ANN401  # as above
-        """One primary, whatever keys it has."""
+        """Runs a command on this primary."""
         with translated(writing=False):
             return await self._ask_in_time(node, *words)
 
@@ -348,7 +353,7 @@ class Valkey:
             )
 
     async def ask_primaries(self, *words: Value) -> list[Reply]:
-        """What each primary answers; a refusal is an answer too."""
+        """The reply of each primary; an error reply is returned, not raised."""
         replies: list[Reply] = []
         for node in await self._primaries():
             with translated(writing=False):
@@ -359,12 +364,12 @@ class Valkey:
         return replies
 
     async def publish(self, channel: str, message: str) -> None:
-        """To whoever listens at this moment; on a cluster, through whichever node."""
+        """Publishes to the present subscribers; on a cluster, through any node."""
         await self.command("PUBLISH", channel, message)
 
     async def listen(self, channel: str) -> AsyncGenerator[str | None]:
-        """What is published there. None comes first: from then on nothing is missed, until it raises."""
-        # On a cluster what is published on one node comes to all.
+        """Yields None once subscribed, then every message. Misses none of them until it raises."""
+        # A cluster passes messages on to all nodes.
         client = (await self._cluster.owner(None)).client if self._cluster else self._client
         pubsub = client.pubsub()
         try:
@@ -388,11 +393,11 @@ class Valkey:
             await pubsub.aclose()
 
     def apart(self) -> Valkey:
-        """The same server by connections of its own: for reads that block, and would keep others waiting."""
+        """A client of the same server with connections of its own, for blocking reads."""
         return Valkey(self._url, connections=MOST_BLOCKING)
 
     async def scan(self, command: str, key: str, count: int) -> AsyncGenerator[Reply]:
-        """What HSCAN, SSCAN or ZSCAN lists of one key, some entries at a time."""
+        """Yields what HSCAN, SSCAN or ZSCAN lists of one key, about `count` entries at a time."""
         cursor: Value = 0
         while True:
             following, listed = await self.command(command, key, cursor, "COUNT", count)
@@ -402,8 +407,8 @@ class Valkey:
                 return
 
     async def keys_like(self, pattern: str) -> AsyncGenerator[list[str]]:
-        """Keys that match a glob, some at a time, in no order; one may come twice. Those that are not UTF-8,
-        as no key of Laurels is, are left out.
+        """Yields the keys that match a glob, some at a time, in no order; one may come twice. Leaves out keys
+        that are not UTF-8, which are never Laurels' own.
         """
         for node in await self._primaries():
             cursor = b"0"
@@ -416,15 +421,15 @@ class Valkey:
                     break
 
     async def now(self) -> int:
-        """Its clock, in microseconds since 1970; of the first primary on a cluster."""
+        """Valkey's clock, in microseconds since 1970; on a cluster, that of the first primary."""
         seconds, microseconds = await self._ask((await self._primaries())[0], "TIME")
         return int(seconds) * 1_000_000 + int(microseconds)
 
     async def info(self, section: str) -> dict[str, str]:
-        """A section of INFO; of the first primary on a cluster."""
+        """A section of INFO; on a cluster, of the first primary."""
         return (await self.infos(section))[0]
 
     async def infos(self, section: str) -> list[dict[str, str]]:
-        """The same of every primary."""
+        """A section of INFO of every primary."""
         answers = [await self._ask(node, "INFO", section) for node in await self._primaries()]
         return [{str(name): str(value) for name, value in answer.items()} for answer in answers]

@@ -1,7 +1,7 @@
-"""Which node of a cluster has a key, and how a call finds it while slots and primaries move.
+"""Finds the node of a cluster that has a key, while slots and primaries move.
 
-The slots are read from any node that answers, and again whenever a node redirects a call, refuses it, or
-stays silent. A call is sent again only where the node said that it did not run it.
+The slots are read from any node that answers, and again when a node redirects a call, refuses it or stays
+silent. A call is sent again only if the node said that it did not run it.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from laurels.valkey.client import Value
 
-# How long a node may stay silent before the others are asked who has its slots.
+# How long a node may stay silent before the slots are read from the others.
 SILENT_SECONDS: Final = 5.0
-# How many of them are asked at a time, how long these may take, and how long all of it may.
+# Reading the slots: nodes asked at a time, seconds for each, and seconds for all of them.
 ASKED_TOGETHER: Final = 3
 TOPOLOGY_SECONDS: Final = 1.0
 REFRESH_SECONDS: Final = 3.0
@@ -34,7 +34,7 @@ PAUSE_SECONDS: Final = 0.02
 
 _NOT_NOW = (exceptions.ReadOnlyError, exceptions.ClusterDownError)  # MASTERDOWN is one of the latter
 
-# Where the first key stands, for commands whose first argument is none; 0 for none at all.
+# The position of the first key in commands that do not begin with one; 0 for no key.
 _KEY_AT: Final[Mapping[str, int]] = {
     "PING": 0, "TIME": 0, "PUBLISH": 0, "INFO": 0, "CONFIG": 0, "XINFO": 2, "XGROUP": 2, "MEMORY": 2,
     "SINTERCARD": 2, "EVAL": 3, "FCALL": 3, "FCALL_RO": 3,
@@ -53,7 +53,7 @@ def key_of(words: tuple[Value, ...]) -> Value | None:
 
 
 class Node:
-    """One node, its connections, and turns to use them."""
+    """One node: its connections, and a limit of commands under way."""
 
     def __init__(self, host: str, port: int, client: redis.Redis, connections: int) -> None:
         self.host = host
@@ -63,10 +63,10 @@ class Node:
 
 
 class Cluster:
-    """The nodes that are known, and the primary of each slot."""
+    """The known nodes, and the primary of each slot."""
 
     def __init__(self, options: dict[str, Any], connections: int) -> None:
-        """`options`: of a connection to the node that the URL names."""
+        """`options`: for a connection to the node in the URL."""
         self._options = options
         self._connections = connections
         self.losses = ConnectionLosses()
@@ -91,7 +91,7 @@ class Cluster:
         return list(dict.fromkeys(self._slots[slot] for slot in sorted(self._slots)))
 
     async def owner(self, key: Value | None) -> Node:
-        """The primary that has the key; any, where there is no key."""
+        """The primary that has the key; any primary for None."""
         await self._begin()
         if key is None:
             return random.choice(list(self._slots.values()))  # noqa: S311  # no secret
@@ -107,8 +107,8 @@ class Cluster:
         converse: Callable[[Node, bool], Awaitable[_T]],
         seconds: float = SILENT_SECONDS,
     ) -> _T:
-        """What `converse` answers with the node that has the key. It raises what the node refused with; the
-        second argument says whether `ASKING` must come first.
+        """Calls `converse` with the node that has the key, again after each redirection or refusal that it
+        raises. Its second argument says whether to send `ASKING` first.
         """
         ends = asyncio.get_running_loop().time() + REDIRECT_SECONDS
         importing: Node | None = None
@@ -139,8 +139,8 @@ class Cluster:
 
     @contextmanager
     def doubting(self, node: Node | None = None) -> Generator[None]:
-        """Who gives up after a while, but before a silent node is left, has the slots read all the same: a
-        process whose callers are less patient would never learn that the node was replaced.
+        """Has the slots read when the block is cancelled after a while. Otherwise a process whose callers
+        give up earlier than `SILENT_SECONDS` would never learn that a node was replaced.
         """
         epoch, began = self.epoch, asyncio.get_running_loop().time()
         try:
@@ -151,8 +151,8 @@ class Cluster:
             raise
 
     async def refresh(self, epoch: int, doubted: Node | None = None) -> None:
-        """Reads the slots again, unless that was done since `epoch`. All who ask meanwhile wait for the same
-        reading, which ends within `REFRESH_SECONDS`.
+        """Reads the slots again, unless that was done since `epoch`. Concurrent calls share one reading,
+        which ends within `REFRESH_SECONDS`.
         """
         if self.epoch != epoch:
             return
@@ -164,7 +164,7 @@ class Cluster:
         return self._refreshing
 
     async def _read_slots(self, doubted: Node | None) -> None:
-        """From the first that answers; the doubted node is asked last."""
+        """Reads the slots from the first node that answers; asks the doubted node last."""
         nodes = list(self._nodes.values())
         random.shuffle(nodes)
         nodes.sort(key=lambda node: node is doubted)
@@ -188,11 +188,11 @@ class Cluster:
             await self.refresh(self.epoch)
         if not self._slots:
             raise exceptions.ConnectionError(
-                "no node of the cluster tells its slots (the URL of a single node begins with redis://)"
+                "no node of the cluster lists its slots (the URL of a single node begins with redis://)"
             )
 
     async def _learn(self, listed: list[Any], told_by: Node) -> bool:
-        """Whether there was something to learn."""
+        """Takes over the slots of a reply; False if it has none."""
         slots: dict[int, Node] = {}
         known = {told_by, self._first}
         for first, last, *shard in listed:
@@ -223,12 +223,12 @@ def _text(host: bytes | str | None) -> str:
 
 
 def _host(named: str, told_by: Node) -> str:
-    """Where a node does not know the address of another, it is its own."""
+    """An address that a node does not know is its own."""
     return told_by.host if named in {"", "?"} else named
 
 
 async def _slots_of(node: Node) -> tuple[Node, list[Any]]:
-    """What the node tells; nothing, if it does not."""
+    """The slots by this node; empty if it does not answer."""
     with suppress(exceptions.RedisError, OSError):
         async with asyncio.timeout(TOPOLOGY_SECONDS):
             return node, await node.client.execute_command("CLUSTER", "SLOTS")

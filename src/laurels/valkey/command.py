@@ -1,8 +1,8 @@
-"""A command of Valkey as a value: its words, and what its reply means.
+"""A command as a value: its words, and how to parse its reply.
 
-`Valkey.run` sends one, `Valkey.run_all` sends many in as few round trips as possible. The modules beside this
-one make them: `keyspace`, `strings`, `hashes`, `lists`, `sets`, `sorted_sets`, `streams` and `server`, as
-Valkey's own documentation groups its commands. Only commands whose repetition changes nothing belong there.
+`Valkey.run` sends one command, `Valkey.run_all` many in few round trips. The modules `keyspace`, `strings`,
+`hashes`, `lists`, `sets`, `sorted_sets`, `streams` and `server` make them, grouped as in Valkey's
+documentation. They hold only commands that may be repeated without harm.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def optional_texts(reply: Reply) -> list[str | None]:
 
 
 def pairs(reply: Reply) -> list[tuple[bytes, bytes]]:
-    """A map, the pairs of a map, or a flat list of names and values."""
+    """Names and values of a reply: a map, a list of pairs, or a flat list."""
     if hasattr(reply, "items"):
         return list(reply.items())
     if reply and isinstance(reply[0], list | tuple):

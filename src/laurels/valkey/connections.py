@@ -1,4 +1,6 @@
-"""Connections to one node: what is said over one of them, and when the node may have lost something."""
+"""Connections to one node: exchanging commands and replies, and noticing that the node may have
+lost writes.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
 UNANSWERED: Final = (exceptions.ConnectionError, exceptions.TimeoutError, OSError)
 WAITS: Final = ("WAITAOF", "WAIT")
-# How long the disk and the replicas may take, each.
+# How long WAITAOF and WAIT may each take.
 WAIT_SECONDS = 5
 
 # Valkey does not end a `WAIT` whose primary is replaced. If that node becomes the primary again, the `WAIT`
@@ -28,25 +30,25 @@ WAIT_SECONDS = 5
 _REPLICATION: Final = ("INFO", "replication")
 _HISTORY: Final = re.compile(rb"master_replid:(\w+)")
 
-# hiredis types it for one word.
+# hiredis types it for a single word. It packs in C: a call may have hundreds of words.
 _pack = cast("Callable[[tuple[Value, ...]], bytes]", hiredis.pack_command)  # pyright: ignore[reportUnknownMemberType]
 
 
 class NotSent(exceptions.ConnectionError):
-    """There was no connection, so the call did not begin. Its cause says why."""
+    """The call was not sent, because there was no connection. The cause says why."""
 
 
 @dataclass(slots=True)
 class ConnectionLosses:
-    """How often a node went away, or another one took its place. What was written before, and not waited for,
-    may be gone: whoever remembers that something is there looks again when the count has changed.
+    """Counts lost connections and replaced nodes. Unconfirmed writes may be gone with each, so a cache of
+    what Valkey holds is stale once the count has changed.
     """
 
     count: int = 0
 
 
 class Pool(redis.ConnectionPool):
-    """Counts a loss whenever a connection has to be made again."""
+    """Counts a loss whenever a connection is made again."""
 
     losses: ConnectionLosses
     _made: WeakSet[Any]
@@ -79,7 +81,9 @@ async def converse(
     commands: Sequence[tuple[Value, ...]],
     seconds: float | None = None,
 ) -> list[Reply]:
-    """`seconds`: how long each reply may take, besides what its command waits for."""
+    """Sends commands and returns their replies. `seconds`: how long each may take, its own wait not
+    included.
+    """
     waits = [seconds and seconds + (WAIT_SECONDS if words[0] in WAITS else 0) for words in commands]
     try:
         connection = await pool.get_connection()
@@ -89,7 +93,7 @@ async def converse(
         await connection.send_packed_command(b"".join(map(_pack, commands)))
         return [await _reply(connection, wait) for wait in waits]
     finally:
-        # redis-py disconnects it when a reply was not read to its end: the next reader would get that reply.
+        # redis-py closes a connection with unread replies, or the next caller would get them.
         await pool.release(connection)
 
 
@@ -98,12 +102,12 @@ async def converse_in_one_history(
     commands: Sequence[tuple[Value, ...]],
     seconds: float | None = None,
 ) -> list[Reply]:
-    """As `converse`, for commands that end with `WAIT`: an error takes the place of its reply if the node was
-    replaced meanwhile.
+    """As `converse`, for commands that end with `WAIT`. If the node was replaced in between, the last reply
+    is an error.
     """
     before, *replies, after = await converse(pool, [_REPLICATION, *commands, _REPLICATION], seconds)
     if _history(before) is None or _history(before) != _history(after):
-        replies[-1] = exceptions.ResponseError("the primary was replaced before its replicas had it")
+        replies[-1] = exceptions.ResponseError("the primary was replaced before its replicas had the write")
     return replies
 
 

@@ -1,4 +1,4 @@
-"""Whether Valkey can be as durable as is asked: judged before the first submission, not at it."""
+"""Checks at the start whether Valkey can be as durable as configured."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 async def lacking(valkey: Valkey, durability: Durability, replicas: int) -> str | None:
-    """What the primaries lack for it, and how to mend that; None when nothing."""
+    """What the primaries lack for this durability, and how to fix it; None when nothing."""
     if durability == "fast":
         return None
     for persistence in await valkey.infos("persistence"):
@@ -41,11 +41,11 @@ def too_few(replication: Mapping[str, str], replicas: int) -> str | None:
 
 
 async def require(valkey: Valkey, durability: Durability, replicas: int) -> None:
-    """Raises `StartupError` when it cannot be had."""
+    """Raises `StartupError` if Valkey lacks something for this durability."""
     if lack := await lacking(valkey, durability, replicas):
         raise StartupError(f"durability is {durability!r}, but {lack}, or choose another durability")
 
 
 async def sync_always(valkey: Valkey) -> None:
-    """Has every write on disk before it is answered, so that waiting for the disk takes no second."""
+    """Sets `appendfsync always`. With the default, waiting for the disk takes up to a second."""
     await valkey.command("CONFIG", "SET", "appendfsync", "always")

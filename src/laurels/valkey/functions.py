@@ -1,4 +1,4 @@
-"""A typed stub for each function of our library; what it does stands on top of its Lua file."""
+"""A typed stub for each function of the library. The head of its Lua file describes the function."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ if TYPE_CHECKING:
 
 _encode = msgspec.msgpack.Encoder().encode
 
-# The keys of `laurels_register` before those of the window.
+# The keys of `laurels_register` before the window's.
 BOARD_KEYS_OF_REGISTER: Final = 3
-# Between two tries while nobody may write: a rebuilt board is being put in force.
+# Between two attempts while a fence keeps writers off the board.
 FENCED_SECONDS: Final = 0.005
 
 
 class DefinitionChanged(Exception):
-    """Valkey knows another version of the board than the caller does: `known`, or none at all."""
+    """Valkey has another version of the board than the caller: `known`, or None."""
 
     def __init__(self, known: int | None) -> None:
         super().__init__(known)
@@ -55,15 +55,15 @@ class DefinitionChanged(Exception):
 
 
 class FenceLapsed(Exception):
-    """The fence is not the caller's any more: others may have written meanwhile."""
+    """The caller's fence is over, so others may have written."""
 
 
 class CursorMoved(Exception):
-    """The index is not where the caller left it: another one applied, or Valkey lost something."""
+    """The cursor of the index has moved: another process applied changes, or Valkey lost some."""
 
 
 class MetadataKept(Exception):
-    """The board has metadata, and the call did not name its keys: call again with them."""
+    """The board has metadata, and the call lacks the keys of metadata: repeat it with them."""
 
 
 async def submit(
@@ -93,7 +93,7 @@ async def match(
     rest: Sequence[Value],
     durability: Durability = "fast",
 ) -> list[PlayerRanks] | StaleStates:
-    """Where it left each player; or `StaleStates`, and nothing was written. `rest`: as for `submit`, then
+    """The ranks of each player; or `StaleStates`, and nothing was written. `rest`: as for `submit`, then
     member, expected state and new state of each player.
     """
     status, *answer = await _write(valkey, "laurels_match", keys, (_encode(header), *rest), durability)
@@ -112,7 +112,7 @@ async def adopt(valkey: Valkey, keys: Sequence[str], version: int) -> int:
 
 
 async def retire(valkey: Valkey, board_key: str, number: int) -> bool:
-    """Whether the board's keys are still to be taken away under this number."""
+    """Whether the board's keys are still to be deleted under this number."""
     return bool(await valkey.write("laurels_retire", (board_key,), (number,)))
 
 
@@ -121,8 +121,8 @@ async def retired(valkey: Valkey, board_key: str, number: int, seconds: int) -> 
 
 
 async def register(valkey: Valkey, keys: Sequence[str], version: int, registration: Registration) -> None:
-    """`keys`: of the board, its windows and the window's groups; then those of the window, where a template
-    names them. Raises `KeyTaken` when another program has one of these.
+    """`keys`: the board, its list of windows, and the window's list of groups; then the window's own keys
+    where a template names them. Raises `KeyTaken` when another program has one of these.
     """
     status, *answer = await valkey.write("laurels_register", keys, (version, *registration))
     if status == b"version":
@@ -139,7 +139,7 @@ async def remove(
     rest: tuple[bytes, bytes],
     durability: Durability = "fast",
 ) -> int:
-    """In how many of these windows the member was. `rest`: the journal entry, and the member."""
+    """The number of these windows that had the member. `rest`: the journal entry, and the member."""
     status, answer = await _write(valkey, "laurels_remove", keys, (_encode(header), *rest), durability)
     if status == b"version":
         raise DefinitionChanged(_version(answer))
@@ -153,8 +153,8 @@ async def set_metadata(
     rest: tuple[bytes, bytes],
     durability: Durability = "fast",
 ) -> int | None:
-    """In how many of these windows the member has an entry; None when the id was seen before. `rest`: the
-    journal entry, and the member.
+    """The number of these windows that have the member; None if the id was seen before. `rest`: the journal
+    entry, and the member.
     """
     args = (_encode(header), *rest)
     status, *answer = await _write(valkey, "laurels_set_metadata", keys, args, durability)
@@ -164,7 +164,7 @@ async def set_metadata(
 
 
 async def confirm(valkey: Valkey, keys: Sequence[str], calls: Sequence[str], durability: Durability) -> int:
-    """How many of these calls are not known to have run."""
+    """How many of these calls Valkey does not know to have run."""
     return int(await valkey.write("laurels_confirm", keys, calls, durability))
 
 
@@ -173,12 +173,12 @@ async def bury(valkey: Valkey, dead_letters: str, name: str, fields: Sequence[Va
 
 
 async def exhume(valkey: Valkey, dead_letters: str, journal: str, name: str) -> bool:
-    """Whether there was such a letter."""
+    """Whether the dead letter existed."""
     return bool(await valkey.write("laurels_exhume", (dead_letters, journal), (name,)))
 
 
 async def keeps(valkey: Valkey, journal: str, name: str, value: bytes, durability: Durability) -> bool:
-    """Whether the journal has this entry, as durably as this."""
+    """Whether the journal has this entry. Raises unless it is this durable."""
     return bool(await valkey.write("laurels_keeps", (journal,), (name, value), durability))
 
 
@@ -197,7 +197,7 @@ async def fold(valkey: Valkey, keys: Sequence[str], header: FoldHeader) -> str:
 async def set_aside(
     valkey: Valkey, keys: Mapping[str, str], many: int, seconds: int, guard: Guard
 ) -> list[bytes]:
-    """`keys`: other names by key; those of the names that now have a key's entries."""
+    """`keys`: the new name of each key. Returns the new names of large keys; small ones were deleted."""
     board_key, *expected = guard
     words = (many, seconds, *expected)
     answer = await valkey.write("laurels_set_aside", (board_key, *keys, *keys.values()), words)
@@ -209,7 +209,7 @@ async def set_aside(
 async def retire_generation(
     valkey: Valkey, keys: Sequence[str], kind: str, many: int, seconds: int
 ) -> list[bytes]:
-    """Sets the oldest generation aside when it is about to be dropped; its other name, if it has one now."""
+    """Sets the oldest generation aside if it is about to be dropped; returns its new name if it was large."""
     return (await valkey.write("laurels_retire_generation", keys, (kind, many, seconds)))[1:]
 
 
@@ -222,12 +222,12 @@ async def begin_session(valkey: Valkey, key: str, value: bytes, seconds: int) ->
 
 
 async def empty(valkey: Valkey, key: str, cursor: str, count: int) -> str:
-    """The next cursor; "" when nothing is left."""
+    """Empties a key that was set aside. Returns the next cursor, "" when nothing is left."""
     return (await valkey.write("laurels_empty", (key,), (cursor, count))).decode()
 
 
 async def fence(valkey: Valkey, keys: tuple[str, str], version: int, wanted: Fence) -> str:
-    """Keeps writers off the board, once no other fence does; the id of the journal's last entry."""
+    """Keeps writers off the board, once no other fence does. Returns the id of the journal's last entry."""
     status, answer = await _write(valkey, "laurels_fence", keys, (version, *wanted))
     if status == b"version":
         raise DefinitionChanged(_version(answer))
@@ -235,7 +235,7 @@ async def fence(valkey: Valkey, keys: tuple[str, str], version: int, wanted: Fen
 
 
 async def switch(valkey: Valkey, keys: Sequence[str], held: tuple[str, int], seconds: Sequence[int]) -> None:
-    """`held`: the token of the fence, and for how many milliseconds it goes on."""
+    """`held`: the token of the fence, and the milliseconds that it is prolonged by."""
     (status,) = await valkey.write("laurels_switch", keys, (*held, *seconds))
     if status == b"lapsed":
         raise FenceLapsed
@@ -248,7 +248,7 @@ async def unfence(valkey: Valkey, board_key: str, token: str, *, metadata: bool 
 
 
 async def place(valkey: Valkey, keys: Sequence[str], header: PlaceHeader, rest: Sequence[Value]) -> int:
-    """How many entries the window has then. `rest`: the journal entry, then place and member of each."""
+    """The number of entries in the window after. `rest`: the journal entry, then place and member of each."""
     status, answer = await _write(valkey, "laurels_place", keys, (_encode(header), *rest))
     if status == b"version":
         raise DefinitionChanged(_version(answer))
@@ -256,7 +256,7 @@ async def place(valkey: Valkey, keys: Sequence[str], header: PlaceHeader, rest: 
 
 
 async def rename(valkey: Valkey, keys: Sequence[str], header: ReadHeader, member: bytes, named: bytes) -> int:
-    """In how many of these windows the member was."""
+    """The number of these windows that had the member."""
     status, answer = await _write(valkey, "laurels_rename", keys, (_encode(header), member, named))
     if status == b"version":
         raise DefinitionChanged(_version(answer))
@@ -277,7 +277,7 @@ async def claim(valkey: Valkey, keys: Sequence[str], wanted: ClaimRequest) -> Cl
 
 
 async def settle(valkey: Valkey, keys: Sequence[str], settlement: Settlement) -> bool:
-    """Whether it was still the owner's."""
+    """Whether the claim was still the owner's."""
     return bool(await valkey.write("laurels_settle", keys, settlement))
 
 
@@ -291,7 +291,7 @@ async def _read(valkey: Valkey, function: str, keys: Sequence[str], args: Sequen
 async def standing(
     valkey: Valkey, keys: Sequence[str], header: ReadHeader, members: Sequence[bytes]
 ) -> tuple[int, list[StandingReply | None]]:
-    """How many entries there are, and each member's standing."""
+    """The number of entries, and each member's standing."""
     total, *found = await _read(valkey, "laurels_standing", keys, (_encode(header), *members))
     return total, [StandingReply(*each) if each else None for each in found]
 
@@ -299,7 +299,7 @@ async def standing(
 async def count(
     valkey: Valkey, keys: Sequence[str], header: ReadHeader, places: Sequence[tuple[bytes, bytes]]
 ) -> tuple[int, list[CountReply]]:
-    """How many entries there are, and where entries at these places would stand."""
+    """The number of entries, and where entries at these places would stand."""
     flat = [part for place in places for part in place]
     total, *found = await _read(valkey, "laurels_count", keys, (_encode(header), *flat))
     return total, [CountReply(*each) for each in found]
@@ -308,7 +308,7 @@ async def count(
 async def page(
     valkey: Valkey, keys: Sequence[str], header: PageHeader, rest: Sequence[Value] = ()
 ) -> PageReply | None:
-    """A stretch of the window, best first; None when it is asked by a member who has no entry."""
+    """A page of the window, best first; None if it is asked around a member without an entry."""
     total, *answer = await _read(valkey, "laurels_page", keys, (_encode(header), *rest))
     if not answer:
         return None
@@ -320,7 +320,7 @@ async def page(
 
 
 async def scan(valkey: Valkey, keys: Sequence[str], header: ScanHeader) -> tuple[str, list[EntryReply]]:
-    """The next cursor, "0" at the end; and some entries, in no order."""
+    """The next cursor, "0" at the end; and some entries in no order."""
     _, cursor, listed, metadata = await _read(valkey, "laurels_scan", keys, (_encode(header),))
     members, places = listed[::2], listed[1::2]
     return cursor.decode(), list(map(EntryReply, members, places, metadata or [b""] * len(members)))
@@ -333,7 +333,7 @@ async def _write(
     args: Sequence[Value],
     durability: Durability = "fast",
 ) -> Reply:
-    """As soon as nobody keeps writers off the board."""
+    """Writes, once no fence keeps writers off the board."""
     while True:
         answer = await valkey.write(function, keys, args, durability)
         if answer[0] != b"fenced":

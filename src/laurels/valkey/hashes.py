@@ -45,6 +45,6 @@ def length(key: str) -> Command[int]:
 
 
 async def scan(valkey: Valkey, key: str, count: int) -> AsyncGenerator[list[tuple[bytes, bytes]]]:
-    """Fields and values, some at a time, in no order; one may come twice."""
+    """Yields fields and values, some at a time, in no order; one may come twice."""
     async for listed in valkey.scan("HSCAN", key, count):
         yield pairs(listed)

@@ -10,12 +10,12 @@ def exists(key: str) -> Command[bool]:
 
 
 def kind(key: str) -> Command[str]:
-    """`none` where there is no such key."""
+    """The type of the key; `none` if it does not exist."""
     return Command(("TYPE", key), bytes.decode)
 
 
 def expire(key: str, seconds: int, *, if_persistent: bool = False) -> Command[bool]:
-    """`if_persistent`: only where the key has no expiry yet."""
+    """`if_persistent`: only if the key has no expiry yet."""
     return Command(("EXPIRE", key, seconds, *(("NX",) if if_persistent else ())), bool)
 
 

@@ -1,4 +1,4 @@
-"""What crosses to our functions and back, as values. Pure; its other half stands on top of the Lua files."""
+"""The arguments and replies of the functions, as the heads of the Lua files describe them. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import msgspec
 Shape = tuple[str, str, int, str, int, int, int]
 
 Durability = Literal["fast", "fsync", "replicated"]
-"""What an answer waits for: nothing; the disk of the node; that, and replicas. Each includes those before."""
+"""What a reply waits for: nothing; the disk of the node; the disk and the replicas."""
 DURABILITIES: tuple[Durability, ...] = ("fast", "fsync", "replicated")
 
 
@@ -47,7 +47,7 @@ class SubmitHeader(msgspec.Struct):
 
 
 class MatchHeader(SubmitHeader, kw_only=True):
-    """Each submission is one player's; `ids` and `calls` are the matches'."""
+    """Each submission is a player's rating; `ids` and `calls` are the matches'."""
 
     sizes: list[int]
     skip: list[int]
@@ -55,7 +55,7 @@ class MatchHeader(SubmitHeader, kw_only=True):
 
 
 class PlayerRanks(NamedTuple):
-    """Where a match left a player. From 0; -1 where it has no entry."""
+    """A player's ranks after and before a match, from 0; -1 without an entry."""
 
     rank: int
     previous_rank: int
@@ -63,14 +63,16 @@ class PlayerRanks(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StaleStates:
-    """What a call was computed from is not so: what each player has, and which matches were seen before."""
+    """A call was computed from stale states: the present state of each player, and which matches
+    are repeated.
+    """
 
     states: list[bytes]
     repeated: list[int]
 
 
 class Report(NamedTuple):
-    """What became of one submission. Ranks count from 0; -1 and b"" where there is none."""
+    """The result of one submission. Ranks count from 0; -1 and b"" where there is none."""
 
     applied: int
     place: bytes
@@ -87,7 +89,7 @@ class SubmitReply:
 
 
 class Guard(NamedTuple):
-    """Keys of a board are taken away only while this field of it has this value."""
+    """Keys of a board are deleted only while this field of the board's hash has this value."""
 
     board_key: str
     field: str = ""
@@ -95,8 +97,8 @@ class Guard(NamedTuple):
 
 
 class Registration(NamedTuple):
-    """A window to be listed: its name, its start and its time to live in seconds, whether a sorted set of
-    another program is taken over, and its group if any.
+    """A window to list: token, start and time to live in seconds, whether to take over a sorted set of
+    another program, and the group if there is one.
     """
 
     token: str
@@ -127,7 +129,7 @@ class MetadataHeader(msgspec.Struct):
 
 
 class Fence(NamedTuple):
-    """Who keeps writers off a board, for how many milliseconds; and what the journal's ids go on above."""
+    """Keeps writers off a board. New ids of the journal lie above `floor`."""
 
     token: str
     milliseconds: int
@@ -146,10 +148,10 @@ class IndexHeader(msgspec.Struct):
     shape: Shape
     version: int
     expected: str
-    """The cursor that the index has; "" for none."""
+    """The present cursor of the index; "" for none."""
     reached: str
     targets: list[tuple[int, int]]
-    """Of each window how many members, and its seconds to live."""
+    """For each window the number of members, and its seconds to live."""
 
 
 class FoldHeader(msgspec.Struct):
@@ -169,7 +171,7 @@ class ReadHeader(msgspec.Struct):
 
 
 class StandingReply(NamedTuple):
-    """Where a member stands. Counts from 0; distinct_better is -1 unless the board is dense."""
+    """A member's standing. Counts from 0; distinct_better is -1 unless the board is dense."""
 
     place: bytes
     better: int
@@ -216,12 +218,12 @@ class PageReply:
     first: int
     """Index of the first entry, from 0 at the best."""
     better: int
-    """How many entries are strictly better than the first."""
+    """The number of entries that are strictly better than the first."""
     entries: list[EntryReply]
 
 
 class ClaimRequest(NamedTuple):
-    """A request that its client gave a key, and who would work on it for so many seconds."""
+    """A claim on an idempotency key: `owner` works on the request for so many seconds."""
 
     key: str
     fingerprint: str
@@ -230,7 +232,7 @@ class ClaimRequest(NamedTuple):
 
 
 class ClaimReply(NamedTuple):
-    """What became of the claim: mine, busy, other or done; and the answer, if there is one."""
+    """The result of a claim: mine, busy, other or done; and the stored response if there is one."""
 
     outcome: bytes
     fingerprint: bytes = b""
@@ -238,11 +240,11 @@ class ClaimReply(NamedTuple):
 
 
 class Settlement(NamedTuple):
-    """What becomes of a claim: done, open, forget or renew."""
+    """What to do with a claim: done, open, forget or renew."""
 
     key: str
     owner: str
     how: Literal["done", "open", "forget", "renew"]
     fingerprint: str = ""
     value: bytes | int = b""
-    """The answer; or how many seconds it goes on."""
+    """For done the response, for renew the seconds."""

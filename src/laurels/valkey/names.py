@@ -1,11 +1,11 @@
-"""Every name in Valkey that is Laurels' own: keys are made of these, and no template may meet one. Pure."""
+"""The key prefixes and names in Valkey that belong to Laurels. No key template may produce one. Pure."""
 
 from __future__ import annotations
 
 from typing import Final
 
-# What a board keeps beside its windows, as `lb:{project/board}:NAME` or `…:NAME:DETAIL`; so no window has
-# such a name.
+# Keys of a board besides its windows: `lb:{project/board}:NAME` or `…:NAME:DETAIL`. No window may have such a
+# name.
 BOARD_NAMES: Final = frozenset(
     {
         "board",
@@ -25,14 +25,14 @@ BOARD_NAMES: Final = frozenset(
 
 BOARD: Final = "lb:{"
 REBUILD: Final = "rebuild-"
-"""Before the keys of a board that is being rebuilt: `rebuild-TOKEN:lb:{…`."""
+"""Prefix of the keys of a shadow board: `rebuild-TOKEN:lb:{…`."""
 
 SESSION: Final = "laurels:session:"
 NONCE: Final = "laurels:nonce:"
 LIMIT: Final = "laurels:limit"
 DISCARDED: Final = "laurels:discarded"
 REVOCATIONS: Final = "laurels:withdrawals"
-"""A channel of publish and subscribe, not a key."""
+"""A pub/sub channel, not a key."""
 
 EVENTS: Final = "x:"
 CAMPUS_DAY: Final = "lb:day:"
@@ -42,11 +42,11 @@ CAMPUS_PARKED: Final = "lb:parked:"
 CAMPUS_DEAD: Final = "lb:dead:"
 CAMPUS_WORKERS: Final = "lb:workers"
 CAMPUS_WINDOW: Final = "lb:z:"
-"""Windows of the boards that the campus flow owns."""
+"""Windows of the campus boards."""
 USER_CAMPUS: Final = "user:campus:"
 STREAK: Final = "streak:"
 CAMPUS_TAG: Final = "{campus:"
-"""Before a user's keys on a cluster."""
+"""Prefix of a user's keys on a cluster."""
 
 LEADERS: Final = "/leaders/"
 """`/leaders/GAME/…` belongs to the project GAME."""
@@ -55,7 +55,7 @@ RESERVED: Final = (
     BOARD,
     REBUILD,
     "laurels:",
-    "{laurels:",  # limits, which have a hash tag
+    "{laurels:",  # rate limits, which have a hash tag
     EVENTS,
     CAMPUS_DAY,
     CAMPUS_CURSORS,
@@ -67,4 +67,4 @@ RESERVED: Final = (
     STREAK,
     CAMPUS_TAG,
 )
-"""Prefixes that no board's windows may have. `CAMPUS_WINDOW` and `LEADERS` have one owner each."""
+"""Prefixes that no template may produce. `CAMPUS_WINDOW` and `LEADERS` each belong to one project."""

@@ -1,4 +1,6 @@
-"""What Valkey's errors become for a caller: by `laurels.outcomes`, and without the keys of a deployment."""
+"""Translates Valkey's errors for callers, by `laurels.outcomes`. Key names go to the log, never to
+callers.
+"""
 
 from __future__ import annotations
 
@@ -24,14 +26,14 @@ log = get_logger("laurels.valkey")
 
 @contextmanager
 def translated(*, writing: bool, words: Sequence[Value] = ()) -> Generator[None]:
-    """What the failures in this block mean to a caller: see `laurels.outcomes`. `words`: of the command."""
+    """Translates the errors in this block. `words`: the command, for the log."""
     try:
         yield
     except (exceptions.ResponseError, *UNANSWERED) as error:
         reply = error_reply(error.__cause__ if isinstance(error, NotSent) else error)
         if reply is None and writing and not isinstance(error, NotSent):
             raise OutcomeUnknown(
-                f"Valkey stopped answering, so it may or may not have counted ({error})"
+                f"Valkey stopped answering, so the call may or may not have counted ({error})"
             ) from error
         if reply is None:
             raise Unavailable(f"Valkey does not answer: {error}") from error
@@ -45,21 +47,23 @@ def translated(*, writing: bool, words: Sequence[Value] = ()) -> Generator[None]
 
 
 def log_wrong_type(reply: str, words: Sequence[Value]) -> None:
-    """Callers are not told the keys of a deployment; its operators need them."""
+    """Logs the keys of a command that met a value of another type."""
     if reply.startswith("WRONGTYPE") and words:
         is_function = words[0] in _FUNCTION_CALLS
         keys = words[3 : 3 + int(words[2])] if is_function else words[1:2]
-        log.error("a key holds a value of another type", command=words[0], keys=list(map(str, keys)))
+        log.error(
+            "a key has the wrong type; rename or delete it", command=words[0], keys=list(map(str, keys))
+        )
 
 
 def taken_key(key: str, holds: str) -> KeyTaken:
-    """The error to raise. Callers are not told the key."""
-    log.warning("another program has a key of a window", key=key, holds=holds)
+    """Logs the key, and returns the error to raise, which does not name it."""
+    log.warning("the key of a window belongs to another program", key=key, holds=holds)
     return KeyTaken.by(key, holds)
 
 
 def error_reply(error: BaseException | None) -> str | None:
-    """The reply as it came, where it is one: redis-py cuts off the first word of those it has a class for."""
+    """The full error reply. redis-py cuts off the first word of those that it has a class for."""
     code: str | None = getattr(error, "status_code", None)
     if code:
         return f"{code} {error}"

@@ -1,6 +1,6 @@
-"""What Laurels needs of a Valkey or a Redis, checked at the start: version, functions, permissions.
+"""Checks at the start what Laurels needs of Valkey or Redis: version, functions, permissions.
 
-A refusal later would leave a call half done, since a function does not roll back.
+A command that is refused later would leave a call half done, since functions do not roll back.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from laurels.valkey.messages import Durability
 
 OLDEST_REDIS: Final = (7, 0)
-"""Functions came with it. Every Valkey says that it is as good as Redis 7.2."""
+"""The first with functions. Every Valkey reports a `redis_version` of 7.2 or above."""
 
 KEY: Final = "lb:{requirements}"
-"""Stands for the keys of boards; nothing is written to it."""
+"""An example of a board's key, for permission checks; it is never written."""
 CHANNEL: Final = "laurels:requirements"
 
-# With as many words as let Valkey find the key and the channel. A test compares with what the code calls.
+# Each with enough words for Valkey to find the key or channel. A test compares them with the code's calls.
 COMMANDS: Final = (
     "ASKING", "CLUSTER SLOTS", "DEL {key}", "EVAL script 1 {key}", "EXISTS {key}", "EXPIRE {key} 1",
     "FCALL name 1 {key}", "FCALL_RO name 1 {key}", "FUNCTION LIST", "FUNCTION LOAD code",
@@ -54,7 +54,7 @@ WAITING: Final[dict[Durability, tuple[str, ...]]] = {
 
 
 async def require(valkey: Valkey, durability: Durability) -> None:
-    """Loads our functions; raises `StartupError` with what the server lacks and how to mend it."""
+    """Loads the functions. Raises `StartupError` with what the server lacks and how to fix it."""
     for server in await _ask(valkey, "INFO", "server"):
         if lack := too_old(server):
             raise StartupError(lack)
@@ -70,7 +70,7 @@ async def require(valkey: Valkey, durability: Durability) -> None:
 
 
 async def takes_writes(valkey: Valkey) -> bool:
-    """False when memory is lacking; raises `Unavailable` where a primary refuses writes otherwise."""
+    """False if memory is full; raises `Unavailable` if a primary refuses writes for another reason."""
     lacks_memory = False
     for reply in await valkey.ask_primaries("FCALL", "laurels_writable", 0):
         told = error_reply(reply) if isinstance(reply, Exception) else None
@@ -84,7 +84,7 @@ async def takes_writes(valkey: Valkey) -> bool:
 
 
 async def lacking(valkey: Valkey, durability: Durability) -> str | None:
-    """What a primary does not know or denies; None when nothing. The functions must be loaded."""
+    """The commands that a primary does not know or denies; None when none. Needs the functions loaded."""
     asked = [command.format(key=KEY, channel=CHANNEL) for command in (*COMMANDS, *WAITING[durability])]
     for reply in await _ask(valkey, "FCALL_RO", "laurels_missing", 0, *asked):
         found = {reply[i].decode(): reply[i + 1] for i in range(0, len(reply), 2)}

@@ -1,4 +1,4 @@
-"""Commands about the server itself, and scripts that are not ours."""
+"""Commands about the server itself, and scripts of other libraries."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def ping() -> Command[bool]:
 
 
 def setting(name: str) -> Command[str | None]:
-    """Managed servers may refuse to tell."""
+    """Of CONFIG GET, which managed servers may refuse."""
 
     def parse(reply: Reply) -> str | None:
         value = dict(pairs(reply)).get(name.encode())

@@ -42,7 +42,7 @@ def intersection_cardinality(one: str, other: str) -> Command[int]:
 
 
 async def union_cardinalities(valkey: Valkey, pairs: Iterable[tuple[str, str]]) -> list[int]:
-    """How many members two sets have together, for each pair in one slot."""
+    """The size of the union of each pair of sets. The sets of a pair lie in one slot."""
     sizes = await valkey.run_all(
         command
         for one, other in pairs
@@ -52,7 +52,7 @@ async def union_cardinalities(valkey: Valkey, pairs: Iterable[tuple[str, str]]) 
 
 
 async def scan(valkey: Valkey, key: str, count: int) -> AsyncGenerator[set[str]]:
-    """Members, some at a time, in no order; one may come twice."""
+    """Yields members, some at a time, in no order; one may come twice."""
     async for listed in valkey.scan("SSCAN", key, count):
         yield _texts(listed)
 

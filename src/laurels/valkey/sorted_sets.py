@@ -37,7 +37,7 @@ def lowest_scores(key: str, count: int) -> Command[list[tuple[str, float]]]:
 
 
 async def scan(valkey: Valkey, key: str, count: int) -> AsyncGenerator[list[tuple[bytes, float]]]:
-    """Members and scores, some at a time, in no order; one may come twice."""
+    """Yields members and scores, some at a time, in no order; one may come twice."""
     async for listed in valkey.scan("ZSCAN", key, count):
         yield _scored(listed)
 

@@ -26,14 +26,14 @@ def stream_entries(reply: Reply) -> list[StreamEntry]:
 
 
 def add(stream: str, fields: Mapping[str, Value]) -> Command[str]:
-    """The id of the entry, which Valkey makes."""
+    """Returns the id that Valkey gives the entry."""
     return Command(("XADD", stream, "*", *(word for pair in fields.items() for word in pair)), bytes.decode)
 
 
 def entries(
     stream: str, first: str = "-", last: str = "+", *, count: int | None = None
 ) -> Command[list[StreamEntry]]:
-    """From one id to another, both included unless they begin with `(`."""
+    """From one id to another, inclusive unless they begin with `(`."""
     return Command(("XRANGE", stream, first, last, *_at_most(count)), stream_entries)
 
 
@@ -47,17 +47,17 @@ def length(stream: str) -> Command[int]:
 
 
 def delete(stream: str, entry: str | bytes) -> Command[bool]:
-    """Whether there was such an entry."""
+    """Whether the entry existed."""
     return Command(("XDEL", stream, entry), bool)
 
 
 def trim_before(stream: str, entry: str) -> Command[int]:
-    """How many entries before this id were removed."""
+    """Removes the entries before this id; returns how many."""
     return Command(("XTRIM", stream, "MINID", "=", entry), int)
 
 
 async def entries_added(valkey: Valkey, streams: Sequence[str]) -> list[int]:
-    """How many entries each stream ever had, trimmed ones included; 0 where there is none."""
+    """How many entries each stream ever had, trimmed ones included."""
     while True:
         exist = await valkey.run_all(map(keyspace.exists, streams))
         existing = [stream for stream, exists in zip(streams, exist, strict=True) if exists]
@@ -66,7 +66,7 @@ async def entries_added(valkey: Valkey, streams: Sequence[str]) -> list[int]:
         except exceptions.ResponseError as error:
             if "no such key" not in str(error):
                 raise
-            continue  # one was dropped in between
+            continue  # a stream was deleted in between
         added = {
             stream: int(each[b"entries-added"]) for stream, each in zip(existing, described, strict=True)
         }
@@ -74,7 +74,7 @@ async def entries_added(valkey: Valkey, streams: Sequence[str]) -> list[int]:
 
 
 async def last_id(valkey: Valkey, stream: str) -> str:
-    """The id of the last entry that the stream ever had, trimmed or not; `0-0` where there was none."""
+    """The id of the last entry that the stream ever had, trimmed or not; `0-0` for none."""
     try:
         described = await valkey.run(_description(stream))
     except exceptions.ResponseError as error:
@@ -85,17 +85,18 @@ async def last_id(valkey: Valkey, stream: str) -> str:
 
 
 async def last_number(valkey: Valkey, stream: str) -> int:
-    """The number of the last entry that `append_numbered` added; 0 where there was none."""
+    """The number of the last entry that `append_numbered` added; 0 for none."""
     return int((await last_id(valkey, stream)).partition("-")[0])
 
 
 async def append_numbered(
     valkey: Valkey, stream: str, entries: Sequence[tuple[int, Mapping[str, Value]]], most: int
 ) -> int:
-    """Adds entries under their numbers, as durably as the deployment writes; the stream's last number then.
+    """Adds entries under their numbers, as durably as the deployment writes; returns the stream's last
+    number.
 
-    Entries whose number the stream has passed are skipped: senders repeat them all, in order, and add none
-    twice. About `most` entries are kept.
+    Skips entries whose number the stream has passed, so a sender may repeat all of them in order. Keeps about
+    `most` entries.
     """
     numbered = [
         (number, [_text(word) for pair in fields.items() for word in pair]) for number, fields in entries
@@ -104,7 +105,7 @@ async def append_numbered(
 
 
 async def wait_for_entry(valkey: Valkey, stream: str, after: str, seconds: float) -> None:
-    """Returns once the stream has an entry after this id, or when the time is over."""
+    """Returns once the stream has an entry after this id, or after these seconds."""
     milliseconds = max(1, int(seconds * 1000))
     await valkey.command("XREAD", "COUNT", 1, "BLOCK", milliseconds, "STREAMS", stream, after, wait=seconds)
 

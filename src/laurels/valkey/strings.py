@@ -17,11 +17,11 @@ def get(key: str) -> Command[bytes | None]:
 
 
 def get_texts(keys: Sequence[str]) -> Command[list[str | None]]:
-    """Of keys in one slot."""
+    """The keys lie in one slot."""
     return Command(("MGET", *keys), optional_texts)
 
 
 def put(key: str, value: Value, *, seconds: int = 0, if_absent: bool = False) -> Command[bool]:
-    """Whether it was set. `seconds`: to live; 0 for no expiry."""
+    """Whether the value was set. `seconds`: the expiry; 0 for none."""
     expiry = ("EX", seconds) if seconds else ()
     return Command(("SET", key, value, *expiry, *(("NX",) if if_absent else ())), bool)
