@@ -66,6 +66,10 @@ class MetadataKept(Exception):
     """The board has metadata, and the call lacks the keys of metadata: repeat it with them."""
 
 
+_ERRORS: Final = {b"lapsed": FenceLapsed, b"metadata": MetadataKept, b"moved": CursorMoved}
+"""By the status of a reply."""
+
+
 async def submit(
     valkey: Valkey,
     keys: Sequence[str],
@@ -74,12 +78,8 @@ async def submit(
     durability: Durability = "fast",
 ) -> SubmitReply:
     """`rest`: the journal entry, the moments, then score and member of each submission."""
-    status, *answer = await _write(valkey, "laurels_submit", keys, (_encode(header), *rest), durability)
-    if status == b"version":
-        raise DefinitionChanged(_version(answer[0]))
-    if status == b"metadata":
-        raise MetadataKept
-    refused, reports = answer
+    args = (_encode(header), *rest)
+    _, refused, reports = await _write(valkey, "laurels_submit", keys, args, durability)
     return SubmitReply(
         refused={index - 1: why.decode() for index, why in zip(refused[::2], refused[1::2], strict=True)},
         reports=[Report(*report) for report in reports],
@@ -97,10 +97,6 @@ async def match(
     member, expected state and new state of each player.
     """
     status, *answer = await _write(valkey, "laurels_match", keys, (_encode(header), *rest), durability)
-    if status == b"version":
-        raise DefinitionChanged(_version(answer[0]))
-    if status == b"metadata":
-        raise MetadataKept
     if status == b"stale":
         return StaleStates(*answer)
     (ranks,) = answer
@@ -124,9 +120,7 @@ async def register(valkey: Valkey, keys: Sequence[str], version: int, registrati
     """`keys`: the board, its list of windows, and the window's list of groups; then the window's own keys
     where a template names them. Raises `KeyTaken` when another program has one of these.
     """
-    status, *answer = await valkey.write("laurels_register", keys, (version, *registration))
-    if status == b"version":
-        raise DefinitionChanged(_version(answer[0]))
+    status, *answer = await _write(valkey, "laurels_register", keys, (version, *registration))
     if status == b"taken":
         number, what = answer
         raise taken_key(str(keys[BOARD_KEYS_OF_REGISTER + int(number) - 1]), what.decode())
@@ -140,10 +134,7 @@ async def remove(
     durability: Durability = "fast",
 ) -> int:
     """The number of these windows that had the member. `rest`: the journal entry, and the member."""
-    status, answer = await _write(valkey, "laurels_remove", keys, (_encode(header), *rest), durability)
-    if status == b"version":
-        raise DefinitionChanged(_version(answer))
-    return int(answer)
+    return int((await _write(valkey, "laurels_remove", keys, (_encode(header), *rest), durability))[1])
 
 
 async def set_metadata(
@@ -153,13 +144,9 @@ async def set_metadata(
     rest: tuple[bytes, bytes],
     durability: Durability = "fast",
 ) -> int | None:
-    """The number of these windows that have the member; None if the id was seen before. `rest`: the journal
-    entry, and the member.
-    """
+    """How many of these windows have the member; None for a repeated id. `rest`: journal entry, member."""
     args = (_encode(header), *rest)
     status, *answer = await _write(valkey, "laurels_set_metadata", keys, args, durability)
-    if status == b"version":
-        raise DefinitionChanged(_version(answer[0]))
     return None if status == b"duplicate" else int(answer[0])
 
 
@@ -188,10 +175,7 @@ async def lift(valkey: Valkey, journal: str, floor: str, ids: Sequence[str]) -> 
 
 async def fold(valkey: Valkey, keys: Sequence[str], header: FoldHeader) -> str:
     """The next cursor; "0" when the day is done."""
-    status, answer = await _write(valkey, "laurels_fold", keys, (_encode(header),))
-    if status == b"version":
-        raise DefinitionChanged(_version(answer))
-    return answer.decode()
+    return (await _write(valkey, "laurels_fold", keys, (_encode(header),)))[1].decode()
 
 
 async def set_aside(
@@ -200,10 +184,7 @@ async def set_aside(
     """`keys`: the new name of each key. Returns the new names of large keys; small ones were deleted."""
     board_key, *expected = guard
     words = (many, seconds, *expected)
-    answer = await valkey.write("laurels_set_aside", (board_key, *keys, *keys.values()), words)
-    if answer[0] == b"version":
-        raise DefinitionChanged(_version(answer[1]))
-    return answer[1:]
+    return (await _write(valkey, "laurels_set_aside", (board_key, *keys, *keys.values()), words))[1:]
 
 
 async def retire_generation(
@@ -228,48 +209,31 @@ async def empty(valkey: Valkey, key: str, cursor: str, count: int) -> str:
 
 async def fence(valkey: Valkey, keys: tuple[str, str], version: int, wanted: Fence) -> str:
     """Keeps writers off the board, once no other fence does. Returns the id of the journal's last entry."""
-    status, answer = await _write(valkey, "laurels_fence", keys, (version, *wanted))
-    if status == b"version":
-        raise DefinitionChanged(_version(answer))
-    return answer.decode()
+    return (await _write(valkey, "laurels_fence", keys, (version, *wanted)))[1].decode()
 
 
 async def switch(valkey: Valkey, keys: Sequence[str], held: tuple[str, int], seconds: Sequence[int]) -> None:
     """`held`: the token of the fence, and the milliseconds that it is prolonged by."""
-    (status,) = await valkey.write("laurels_switch", keys, (*held, *seconds))
-    if status == b"lapsed":
-        raise FenceLapsed
+    await _write(valkey, "laurels_switch", keys, (*held, *seconds))
 
 
 async def unfence(valkey: Valkey, board_key: str, token: str, *, metadata: bool = False) -> None:
-    (status,) = await valkey.write("laurels_unfence", (board_key,), (token, int(metadata)))
-    if status == b"lapsed":
-        raise FenceLapsed
+    await _write(valkey, "laurels_unfence", (board_key,), (token, int(metadata)))
 
 
 async def place(valkey: Valkey, keys: Sequence[str], header: PlaceHeader, rest: Sequence[Value]) -> int:
     """The number of entries in the window after. `rest`: the journal entry, then place and member of each."""
-    status, answer = await _write(valkey, "laurels_place", keys, (_encode(header), *rest))
-    if status == b"version":
-        raise DefinitionChanged(_version(answer))
-    return int(answer)
+    return int((await _write(valkey, "laurels_place", keys, (_encode(header), *rest)))[1])
 
 
 async def rename(valkey: Valkey, keys: Sequence[str], header: ReadHeader, member: bytes, named: bytes) -> int:
     """The number of these windows that had the member."""
-    status, answer = await _write(valkey, "laurels_rename", keys, (_encode(header), member, named))
-    if status == b"version":
-        raise DefinitionChanged(_version(answer))
-    return int(answer)
+    return int((await _write(valkey, "laurels_rename", keys, (_encode(header), member, named)))[1])
 
 
 async def index(valkey: Valkey, keys: Sequence[str], header: IndexHeader, rest: Sequence[Value]) -> None:
     """`rest`: the rows, then place and member of each change, window by window."""
-    status, *answer = await _write(valkey, "laurels_index", keys, (_encode(header), *rest))
-    if status == b"version":
-        raise DefinitionChanged(_version(answer[0]))
-    if status == b"moved":
-        raise CursorMoved
+    await _write(valkey, "laurels_index", keys, (_encode(header), *rest))
 
 
 async def claim(valkey: Valkey, keys: Sequence[str], wanted: ClaimRequest) -> ClaimReply:
@@ -282,10 +246,7 @@ async def settle(valkey: Valkey, keys: Sequence[str], settlement: Settlement) ->
 
 
 async def _read(valkey: Valkey, function: str, keys: Sequence[str], args: Sequence[Value]) -> Reply:
-    answer = await valkey.read(function, keys, args)
-    if answer[0] == b"version":
-        raise DefinitionChanged(_version(answer[1]))
-    return answer
+    return _checked(await valkey.read(function, keys, args))
 
 
 async def standing(
@@ -333,13 +294,18 @@ async def _write(
     args: Sequence[Value],
     durability: Durability = "fast",
 ) -> Reply:
-    """Writes, once no fence keeps writers off the board."""
+    """Writes once no fence keeps writers off the board. Raises what the status of the reply says."""
     while True:
         answer = await valkey.write(function, keys, args, durability)
+        error = _ERRORS.get(answer[0])
+        if error:
+            raise error
         if answer[0] != b"fenced":
-            return answer
+            return _checked(answer)
         await asyncio.sleep(FENCED_SECONDS)
 
 
-def _version(known: bytes) -> int | None:
-    return int(known) if known else None
+def _checked(answer: Reply) -> Reply:
+    if answer[0] == b"version":
+        raise DefinitionChanged(int(answer[1]) if answer[1] else None)
+    return answer
