@@ -41,9 +41,3 @@ def upgrade() -> None:
             name="ck_api_keys_scopes",
         ),
     )
-
-
-def downgrade() -> None:
-    op.drop_table("api_keys")
-    op.drop_table("boards")
-    op.execute(sa.schema.DropSequence(sa.Sequence("board_version")))

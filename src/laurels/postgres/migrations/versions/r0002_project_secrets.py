@@ -1,4 +1,4 @@
-"""Secrets of projects: what players' tokens and signatures are verified with."""
+"""Secrets of projects, which verify players' tokens and signatures."""
 
 from __future__ import annotations
 
@@ -25,7 +25,3 @@ def upgrade() -> None:
         sa.CheckConstraint("use IN ('players', 'signatures')", name="ck_project_secrets_use"),
     )
     op.create_index("ix_project_secrets_project", "project_secrets", ["project"])
-
-
-def downgrade() -> None:
-    op.drop_table("project_secrets")

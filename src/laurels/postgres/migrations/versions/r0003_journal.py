@@ -1,4 +1,4 @@
-"""The journal of submissions, how far each stream of it is archived, and an id for every board."""
+"""The journal of submissions, the cursors of its streams, and an id for every board."""
 
 from __future__ import annotations
 
@@ -56,9 +56,3 @@ def upgrade() -> None:
         ),
         sa.PrimaryKeyConstraint("board_id", "stream", name="pk_journal_cursors"),
     )
-
-
-def downgrade() -> None:
-    op.drop_table("journal_cursors")
-    op.drop_table("journal")
-    op.drop_column("boards", "id")

@@ -1,4 +1,4 @@
-"""Snapshots of windows, the states of jobs, and the journal by a submission's own time."""
+"""Snapshots of windows, the states of jobs, and an index of the journal by the submission's time."""
 
 from __future__ import annotations
 
@@ -68,10 +68,3 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("name", name="pk_jobs"),
     )
     op.create_index("ix_journal_at", "journal", ["board_id", "at"])
-
-
-def downgrade() -> None:
-    op.drop_index("ix_journal_at", "journal")
-    op.drop_table("jobs")
-    op.drop_table("snapshot_entries")
-    op.drop_table("snapshots")

@@ -1,4 +1,4 @@
-"""The journal of what was placed, by the window that it was placed in."""
+"""An index of placed entries in the journal, by their window."""
 
 from __future__ import annotations
 
@@ -13,7 +13,3 @@ def upgrade() -> None:
     op.create_index(
         "ix_journal_placed", "journal", ["board_id", "op"], postgresql_where=sa.text("kind = 'place'")
     )
-
-
-def downgrade() -> None:
-    op.drop_index("ix_journal_placed", "journal")

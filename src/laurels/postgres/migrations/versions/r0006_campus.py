@@ -1,6 +1,6 @@
-"""Campuses: who studies where, what their days became, streaks, badges, and what is to be told of them.
+"""Campuses: their users, finalized days, streaks, badges and events.
 
-A database that an application shares with Laurels may have `users`, or the documented tables, already.
+A database that an application shares with Laurels may already have `users` or the documented tables.
 """
 
 from __future__ import annotations
@@ -128,9 +128,3 @@ TABLES = (
 def upgrade() -> None:
     for statement in TABLES:
         op.execute(statement)
-
-
-def downgrade() -> None:
-    """Leaves what may be an application's own."""
-    for table in ("lb_totals", "lb_outbox", "lb_counters", "lb_days", "campuses"):
-        op.drop_table(table)

@@ -1,4 +1,4 @@
-"""Definitions that are no longer in force, and whose keys may still be in Valkey."""
+"""Definitions that are no longer in force, but whose keys may still exist in Valkey."""
 
 from __future__ import annotations
 
@@ -23,7 +23,3 @@ def upgrade() -> None:
         sa.Column("retired_at", sa.DateTime(timezone=True), nullable=False, server_default=sa.func.now()),
         sa.PrimaryKeyConstraint("number", name="pk_retired_definitions"),
     )
-
-
-def downgrade() -> None:
-    op.drop_table("retired_definitions")

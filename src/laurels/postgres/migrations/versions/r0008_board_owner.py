@@ -1,6 +1,6 @@
-"""Boards that a flow owns.
+"""The flow that owns a board.
 
-Indexes mark theirs when they are next opened; the boards of campuses are known by their names.
+The boards of campuses are recognized by their names. An index marks its board when it is next opened.
 """
 
 from __future__ import annotations
@@ -18,7 +18,3 @@ def upgrade() -> None:
         "UPDATE boards SET owner = 'campus' WHERE project = 'campus' "
         r"AND board ~ '^(social|popularity|engagement|overall)\.'"
     )
-
-
-def downgrade() -> None:
-    op.drop_column("boards", "owner")
