@@ -1,7 +1,7 @@
 """Every key that Laurels makes is in the list of names, and no definition of a tenant can make one.
 
-A server tells which keys were touched while everything is done that Laurels does; so a key that is made
-somewhere else, or a new one, is found here unless it is in `valkey/names.py`.
+The tests run every operation of Laurels and ask the server which keys were touched. So a new key that is not
+in `valkey/names.py` fails here.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from laurels.boards.board import Board
 from laurels.boards.claims import check_apart, check_templates
 from laurels.boards.definition import BoardDefinition, parse_definition
 from laurels.boards.keys import BoardRef, Cut, KeySpace
+from laurels.boards.patterns import Pattern
 from laurels.boards.retention import PARTS
 from laurels.clock import FixedClock
 from laurels.engine import Laurels
@@ -33,7 +34,6 @@ from laurels.valkey.names import BOARD_NAMES, CAMPUS_WINDOW, LEADERS, RESERVED, 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator
 
-    from laurels.boards.patterns import Pattern
     from laurels.embedded import Endpoints
 
 SOURCE = Path(names.__file__).parents[1]
@@ -41,7 +41,7 @@ DATABASE = 11
 
 
 class Keys(set[str]):
-    """Which a failure need not show in full."""
+    """A set of keys that a failure does not print in full."""
 
     def __repr__(self) -> str:
         return f"{len(self)} keys"
@@ -49,7 +49,7 @@ class Keys(set[str]):
 
 @pytest.fixture(scope="module", params=["node", "cluster"])
 async def touched(request: pytest.FixtureRequest, endpoints: Endpoints) -> AsyncGenerator[Keys]:
-    """The keys of everything that Laurels does."""
+    """The keys of all operations of Laurels."""
     kind: str = request.param
     valkey_url, postgres_url = stores_apart(endpoints, f"names_on_{kind}", DATABASE)
     if kind == "cluster":
@@ -95,7 +95,7 @@ def test_every_key_that_is_touched_is_in_the_list(touched: Keys):
 
 
 def test_everything_in_the_list_is_touched(touched: Keys):
-    """So what is done above is all that there is."""
+    """So the operations above cover all names."""
     on_cluster = any(key.startswith(names.CAMPUS_TAG) for key in touched)
     expected = {value for name, value in vars(names).items() if name.isupper() and isinstance(value, str)}
     expected -= {REVOCATIONS, names.CAMPUS_TAG, names.CAMPUS_WINDOW if on_cluster else names.CAMPUS_TAG}
@@ -146,7 +146,7 @@ def test_no_template_that_is_accepted_makes_a_key_that_is_touched(  # what Hypot
     of_group: bool,  # noqa: FBT001  # as Hypothesis gives it
     is_cluster: bool,  # noqa: FBT001  # as pytest gives it
 ):
-    """Templates are made of the keys themselves: parts of them become placeholders."""
+    """The templates are the keys themselves with parts replaced by placeholders."""
     keys = sorted(touched)
     key = keys[number % len(keys)]
     template, told = with_placeholders(key, cuts)
@@ -159,7 +159,9 @@ def test_no_template_that_is_accepted_makes_a_key_that_is_touched(  # what Hypot
         check_apart(own, named_patterns(is_cluster=is_cluster), "another")
     except InvalidInput:
         return
-    assert not any(pattern.matches(key.partition("|")[0]) for made in own.values() for pattern in made)
+    assert not any(
+        pattern.meets(Pattern.of(key.partition("|")[0])) for made in own.values() for pattern in made
+    )
     assert key not in set(keys_of(definition, label, told, is_cluster=is_cluster))
 
 
@@ -169,7 +171,7 @@ def named_patterns(*, is_cluster: bool) -> dict[str, tuple[Pattern, ...]]:
 
 
 def keys_of(definition: BoardDefinition, label: str, values: list[str], *, is_cluster: bool) -> Iterator[str]:
-    """What a board of this definition would call its windows, with these values in placeholders."""
+    """The keys of a board with this definition, with these values in the placeholders."""
     board = Board(MINE, definition, 1, cluster=is_cluster)
     calendar = board.zoned_window(label).calendar
     for value in {*values, ""}:
@@ -183,7 +185,7 @@ def keys_of(definition: BoardDefinition, label: str, values: list[str], *, is_cl
 
 
 def names_in_calls(tree: ast.AST) -> Iterator[str]:
-    """Keys that a command is given as they stand in the code: `command("GET", "laurels:x")`."""
+    """Literal keys in calls of commands: `command("GET", "laurels:x")`."""
     for node in ast.walk(tree):
         words: list[ast.expr] = []
         if (
@@ -202,7 +204,7 @@ def names_in_calls(tree: ast.AST) -> Iterator[str]:
 
 
 def test_no_command_is_given_a_key_that_is_written_out():
-    """Keys are made of the names in `valkey/names.py`, so none is missing there."""
+    """Keys must be made of the names in `valkey/names.py`, so that the list there is complete."""
     found = [
         (path.name, name)
         for path in sorted(SOURCE.rglob("*.py"))

@@ -1,7 +1,7 @@
-"""The set of keys that a template can make, and whether two such sets share a key. Pure.
+"""Patterns: the set of keys that a template can make, and whether two such sets share a key. Pure.
 
-A pattern is a sequence of steps, each a set of characters. A step may repeat, or be left out. Two patterns
-share a key exactly if a walk through both at once reaches both ends: the product of two automata.
+A pattern is a sequence of steps, each a set of characters. A step may repeat or be optional. Two patterns
+share a key if a walk through both at once reaches both ends: the product of two automata.
 """
 
 from __future__ import annotations
@@ -10,17 +10,14 @@ from typing import NamedTuple
 
 
 class Characters(NamedTuple):
-    """Some characters, or all but some."""
+    """A set of characters, or its complement."""
 
     listed: frozenset[str]
     is_complement: bool = False
 
-    def __contains__(self, character: object) -> bool:
-        return (character in self.listed) != self.is_complement
-
     def meets(self, other: Characters) -> bool:
         if self.is_complement and other.is_complement:
-            return True  # each leaves out a few of all that there are
+            return True  # each lacks only a few characters
         if self.is_complement:
             return bool(other.listed - self.listed)
         if other.is_complement:
@@ -45,7 +42,7 @@ class Pattern(NamedTuple):
 
     @classmethod
     def of(cls, *parts: str | PatternStep) -> Pattern:
-        """From literal text and steps."""
+        """Builds a pattern from literal text and steps."""
         steps: list[PatternStep] = []
         prefix, is_literal = "", True
         for part in parts:
@@ -61,11 +58,8 @@ class Pattern(NamedTuple):
     def starting_with(cls, prefix: str) -> Pattern:
         return cls.of(prefix, ANYTHING)
 
-    def matches(self, key: str) -> bool:
-        return self.meets(Pattern.of(key))
-
     def meets(self, other: Pattern) -> bool:
-        """Whether some key is of both."""
+        """Whether some key matches both."""
         if not (self.prefix.startswith(other.prefix) or other.prefix.startswith(self.prefix)):
             return False
         ends = len(self.steps), len(other.steps)
@@ -83,7 +77,7 @@ class Pattern(NamedTuple):
 def _following(
     mine: tuple[PatternStep, ...], others: tuple[PatternStep, ...], place: tuple[int, int]
 ) -> set[tuple[int, int]]:
-    """Where a walk goes on from here: past an optional step, or by one character that both have."""
+    """The next places of a walk: past an optional step, or by a character that both steps have."""
     i, j = place
     one = mine[i] if i < len(mine) else None
     other = others[j] if j < len(others) else None
