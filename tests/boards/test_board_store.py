@@ -55,7 +55,7 @@ async def test_a_board_that_was_never_put_is_none(boards: BoardStore):
 
 
 @pytest.mark.parametrize("definition", [PLAIN, RICH, RATED])
-async def test_what_was_put_is_what_is_read(boards: BoardStore, definition: BoardDefinition):
+async def test_a_stored_definition_is_read_back(boards: BoardStore, definition: BoardDefinition):
     put = await boards.put("acme", "score", definition)
     stored = await boards.get("acme", "score")
     assert stored is not None
@@ -99,7 +99,7 @@ async def test_a_board_dropped_and_made_again_has_a_version_that_it_never_had(bo
     assert again.version > first.version
 
 
-async def test_deleting_tells_whether_there_was_a_board(boards: BoardStore):
+async def test_drop_returns_whether_the_board_existed(boards: BoardStore):
     await boards.put("acme", "score", PLAIN)
     assert await boards.drop("acme", "score")
     assert not await boards.drop("acme", "score")
@@ -109,7 +109,7 @@ async def test_deleting_tells_whether_there_was_a_board(boards: BoardStore):
 async def test_an_expected_version_that_passed_is_a_conflict(boards: BoardStore):
     first = await boards.put("acme", "score", PLAIN, expected_version=0)
     second = await boards.put("acme", "score", ASCENDING, expected_version=first.version)
-    with pytest.raises(Conflict, match="acme/score was changed meanwhile"):
+    with pytest.raises(Conflict, match="acme/score was changed by another request"):
         await boards.put("acme", "score", PLAIN, expected_version=first.version)
     with pytest.raises(Conflict):
         await boards.put("acme", "score", PLAIN, expected_version=0)
@@ -166,7 +166,7 @@ async def test_projects_and_boards_are_listed_in_order(boards: BoardStore):
     assert await boards.boards("nobody") == []
 
 
-async def test_only_what_differs_from_the_defaults_is_stored(boards: BoardStore, postgres: Postgres):
+async def test_only_fields_that_differ_from_the_defaults_are_stored(boards: BoardStore, postgres: Postgres):
     await boards.put("acme", "score", ASCENDING)
     async with postgres.reading() as connection:
         assert (await connection.execute(select(tables.boards.c.definition))).scalar_one() == {"order": "asc"}
@@ -191,7 +191,7 @@ async def test_text_that_postgresql_cannot_hold_is_invalid_input(boards: BoardSt
 
 
 async def test_a_definition_that_names_keys_is_checked_against_all_that_do(boards: BoardStore):
-    """Those in force, and those whose keys are still to go; not its own, nor boards without."""
+    """Checked are the boards in force and retired ones, except itself and boards without templates."""
     named = define(keys={"all_time": "lb:{board}"})
     await boards.put("acme", "plain", PLAIN)
     for board in ("kept", "dropped", "own"):

@@ -1,4 +1,4 @@
-"""Nothing that a board holds is dropped unless the caller named it."""
+"""A change drops entries only of windows that the caller has named."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def drops_of(engine: Laurels, board: str, **definition: object) -> Sequence[Drop
     return previewed
 
 
-def test_a_window_goes_with_its_entries_once_it_is_named(engine: Laurels, new_board: NewBoard):
+def test_a_named_window_is_dropped_with_its_entries(engine: Laurels, new_board: NewBoard):
     groups = [["country"]]
     board = new_board(windows=[ALL_TIME, DAILY, WEEKLY], groups=groups, shards=2)
     submit(engine, board, "ada", "bob", "eve", groups={"country": "BR"})
@@ -143,16 +143,14 @@ def test_a_shorter_keep_drops_the_windows_beyond_it(engine: Laurels, new_board: 
     assert [window.entries for window in engine.windows(board)] == [0, 2, 2]
 
 
-def test_what_the_board_keeps_no_longer_needs_no_consent(
-    engine: Laurels, new_board: NewBoard, clock: FixedClock
-):
+def test_windows_past_their_keep_need_no_consent(engine: Laurels, new_board: NewBoard, clock: FixedClock):
     board = new_board(windows=[{**DAILY, "keep": 2}, ALL_TIME], lateness="P3D")
     submit(engine, board, "ada")
     clock.advance(timedelta(days=2))
     assert drops_of(engine, board, windows=[ALL_TIME]) == ()
 
 
-def test_a_group_goes_with_its_entries_in_every_window(engine: Laurels, new_board: NewBoard):
+def test_a_group_is_dropped_with_its_entries_in_every_window(engine: Laurels, new_board: NewBoard):
     windows, both = [DAILY, ALL_TIME], [["country"], ["region", "city"]]
     board = new_board(windows=windows, groups=both)
     submit(engine, board, "ada", "bob", groups={"country": "BR", "region": "asia", "city": "a=b,c"})
@@ -185,7 +183,7 @@ def test_a_timezone_where_a_kept_day_is_over_drops_it(engine: Laurels, new_board
     assert drops_of(engine, board, windows=windows, timezone="Pacific/Kiritimati") == (Drop("daily", 1, 0),)
 
 
-def test_an_hour_that_the_new_clock_does_not_show_goes(
+def test_an_hour_that_the_new_timezone_lacks_is_dropped(
     engine: Laurels, new_board: NewBoard, clock: FixedClock
 ):
     clock.now = moment_of(datetime(2025, 10, 26, 1, 30, tzinfo=UTC))  # Lisbon shows 01:30 a second time
@@ -196,7 +194,7 @@ def test_an_hour_that_the_new_clock_does_not_show_goes(
     assert drops_of(engine, board, windows=windows) == (Drop("hourly", 1, 0),)
 
 
-def test_what_drops_no_entries_needs_no_consent(engine: Laurels, new_board: NewBoard):
+def test_a_change_that_drops_no_entries_needs_no_consent(engine: Laurels, new_board: NewBoard):
     windows = [DAILY, ALL_TIME]
     snapshot = [{"period": "daily"}]
     board = new_board(
@@ -234,7 +232,7 @@ def test_entries_that_arrive_between_check_and_drop_keep_the_board(engine: Laure
     engine.drop(board, allow_drop="all")
 
 
-def test_entries_that_arrive_meanwhile_forbid_what_they_forbid(engine: Laurels, new_board: NewBoard):
+def test_entries_that_arrive_during_a_change_can_forbid_it(engine: Laurels, new_board: NewBoard):
     board = new_board(windows=[DAILY, WEEKLY])
     definer, _ = racing_definer(engine, board)
     wanted = parse_definition({"windows": [DAILY], "score": "int64"})
@@ -255,7 +253,9 @@ def test_a_board_that_another_process_lets_go_of_meanwhile_is_held_again(
     assert [window.period for window in engine.windows(board)] == ["daily"]
 
 
-def test_nobody_writes_while_the_board_is_held(engine: Laurels, other_engine: Laurels, new_board: NewBoard):
+def test_writes_are_refused_while_the_board_is_held(
+    engine: Laurels, other_engine: Laurels, new_board: NewBoard
+):
     board = new_board(windows=[DAILY, WEEKLY])
     submit(other_engine, board, "ada")
     other_engine.remove(board, "ada")
@@ -273,7 +273,7 @@ def test_nobody_writes_while_the_board_is_held(engine: Laurels, other_engine: La
         assert each.submit(board, "bob", 1).score == 1
 
 
-def test_a_board_is_dropped_with_what_it_holds_once_that_is_allowed(engine: Laurels, new_board: NewBoard):
+def test_a_board_is_dropped_with_its_entries_if_that_is_allowed(engine: Laurels, new_board: NewBoard):
     board = new_board(windows=[DAILY, ALL_TIME])
     submit(engine, board, "ada", "bob")
     for given in ((), "daily"):
@@ -317,8 +317,8 @@ def test_ratings_are_dropped_only_when_that_is_allowed(
         ("wekly", r"allow_drop: .* has no window 'wekly'; it has: daily, weekly"),
         (["weekly", "all"], r"allow_drop: .* has no window 'all'"),
         ("", "allow_drop: name the windows that may be dropped"),
-        ("weekly,,daily", "allow_drop: write it as weekly,monthly: '' is no window's name"),
-        ("*", "allow_drop: write it as weekly,monthly: '\\*' is no window's name"),
+        ("weekly,,daily", "allow_drop: write it as weekly,monthly: '' is not a window's name"),
+        ("*", "allow_drop: write it as weekly,monthly: '\\*' is not a window's name"),
     ],
 )
 def test_consent_that_names_no_window_is_refused(
@@ -329,7 +329,7 @@ def test_consent_that_names_no_window_is_refused(
         engine.define(board, {"windows": [DAILY]}, allow_drop=given)
 
 
-def test_consent_can_be_given_again_and_for_more_than_goes(engine: Laurels, new_board: NewBoard):
+def test_consent_can_be_repeated_and_may_name_more_windows(engine: Laurels, new_board: NewBoard):
     board = new_board(windows=[DAILY, WEEKLY])
     submit(engine, board, "ada")
     for _ in range(2):  # again, since the first answer may have been lost
@@ -340,7 +340,7 @@ def test_consent_can_be_given_again_and_for_more_than_goes(engine: Laurels, new_
         engine.drop(board, allow_drop=["weekly", "daily"])
 
 
-def test_a_flow_changes_and_drops_its_own_boards_but_nobody_elses(engine: Laurels, new_board: NewBoard):
+def test_a_flow_changes_and_drops_only_its_own_boards(engine: Laurels, new_board: NewBoard):
     flow = engine.engine.index_definer
     mine, theirs = f"{new_board()}-mine", new_board(windows=[DAILY, WEEKLY])
     submit(engine, theirs, "ada")

@@ -1,1 +1,1 @@
-"""Boards: definitions, windows, the order of ranks, submissions and reads."""
+"""Boards: definitions, windows, the order of ranks, names of keys, edits and drops."""

@@ -84,9 +84,7 @@ class ZonedWindow:
         return "sum" if self.window.sum_of else ""
 
     def held_until(self, slot: Slot) -> Moment | None:
-        """When the slot may be deleted: queries refuse it, no window is computed from it, and its snapshot
-        had time to be taken. None: never.
-        """
+        """When the slot may be deleted: no query, window or snapshot needs it any more. None: never."""
         kept = slot.ends if self.is_hidden else self.calendar.kept_until(slot)
         if kept is None or slot.ends is None:
             return None
@@ -191,9 +189,7 @@ class Board:
         return frozenset({self.definition.timezone, *self.definition.timezones.values()})
 
     def shape(self, *, metadata: bool) -> Shape:
-        """How the board stores its entries, for the head of every call. `metadata`: whether the call names
-        the keys of metadata.
-        """
+        """The head of every call. `metadata`: whether the call names the keys of metadata."""
         ordering, definition = self.ordering, self.definition
         return (
             "exact" if ordering.exact else "plain",
@@ -315,9 +311,7 @@ class Board:
                 yield compiled(window, "sum", direct[window.sum_of])
 
     def _linger(self, window: Window) -> Moment:
-        """How long a window lingers. 0 with key templates, whose keys expire exactly as the
-        definition says.
-        """
+        """How long a window lingers: 0 with key templates, whose keys expire as the definition says."""
         is_short = window.seconds is not None and window.seconds < SHORTEST_TO_LINGER
         return 0 if is_short or self.definition.keys else LINGER
 

@@ -1,8 +1,7 @@
-"""The boards that there are: definitions from PostgreSQL, compiled and remembered, and known to Valkey.
+"""The boards that a process uses: definitions from PostgreSQL, compiled, cached, and in force in Valkey.
 
-PostgreSQL holds the definition; Valkey holds the version that is in force, and refuses whoever calls with
-another one. So an edit or a drop counts at once for every process, and a board that is remembered needs no
-PostgreSQL to be used.
+PostgreSQL holds the definition. Valkey holds the version in force, and refuses calls with another one. So an
+edit or a drop takes effect at once for every process, and a cached board works without PostgreSQL.
 """
 
 from __future__ import annotations
@@ -26,16 +25,14 @@ if TYPE_CHECKING:
     from laurels.moments import Moment
     from laurels.valkey.client import Valkey
 
-# Start of the windows that have none, for their order among the board's windows.
+# The start of windows without one, for their order in the list of windows.
 NO_START: Final = 0
-
-
-# Windows that a process remembers to have listed; listing one again does no harm.
+# Windows that a process remembers as listed. Listing one again does no harm.
 MOST_REMEMBERED: Final = 100_000
 
 
 class Catalog:
-    """Boards by reference."""
+    """The boards of a process, by reference. Concurrent loads of one board share one query."""
 
     def __init__(self, valkey: Valkey, store: BoardStore) -> None:
         self._valkey = valkey
@@ -47,31 +44,31 @@ class Catalog:
         self._with_metadata: set[Board] = set()
 
     async def board(self, ref: BoardRef) -> Board:
-        """The board as this process knows it; raises `NotFound`."""
+        """The board as this process has it; raises `NotFound`. Another process may have changed it since."""
         return self._boards.get(ref) or await self._load_once(ref)
 
     def known(self, ref: BoardRef) -> Board | None:
-        """As `board`, as far as this process remembers it."""
+        """The board if this process has it already."""
         return self._boards.get(ref)
 
     async def in_force(self, ref: BoardRef) -> Board:
-        """The board as Valkey knows it now; what this process knew may have been changed by another."""
+        """The board by the version that is in force in Valkey now; raises `NotFound`."""
         board = await self.board(ref)
         version = await self._valkey.run(hashes.get(board.keys.of_board(0, "board"), "version"))
         known = None if version is None else int(version)
         return board if known == board.version else await self.refresh(ref, known)
 
     async def feeds(self, board: Board) -> list[Board]:
-        """The boards that receive every submission too."""
+        """The boards that this one feeds."""
         return [await self.board(BoardRef.parse(feed)) for feed in board.definition.feeds]
 
     async def id_of(self, ref: BoardRef) -> int | None:
-        """The id of the board that has this name now: its first version; None when there is none."""
+        """The id (the first version) of the board that has this name now; None if there is none."""
         stored = await self._store.get(ref.project, ref.board)
         return None if stored is None else stored.id
 
     async def refresh(self, ref: BoardRef, known: int | None = None) -> Board:
-        """Read the definition again, since Valkey knows another version."""
+        """Loads the definition again, after Valkey refused this process's version. `known`: Valkey's."""
         self.forget(ref)
         board = await self._load(ref)
         if known is not None and known > board.version:
@@ -101,9 +98,7 @@ class Catalog:
         self._boards[board.ref] = board
 
     async def bar(self, board: Board, number: int) -> None:
-        """Keeps everybody off who knows this version of the board or an earlier one, until a version above
-        the number is in force: they are told that the definition is being changed.
-        """
+        """Refuses all calls on the board, until a version above the number is in force."""
         await self._announce(board, number)
         self.forget(board.ref)
 
@@ -115,7 +110,6 @@ class Catalog:
             await functions.adopt(self._valkey, keys, version)
 
     async def _load_once(self, ref: BoardRef) -> Board:
-        """Whoever asks at once waits for one load, and they go on in the order they came."""
         loading = self._loading.get(ref)
         if loading is None:
             loading = self._loading[ref] = asyncio.create_task(self._load(ref))
@@ -131,18 +125,18 @@ class Catalog:
         return board
 
     def has_metadata(self, board: Board) -> bool:
-        """Whether any entry of the board is known to have metadata."""
+        """Whether this process knows that an entry of the board has metadata."""
         return board in self._with_metadata
 
     def note_metadata(self, board: Board) -> None:
         self._with_metadata.add(board)
 
     async def register(self, board: Board, shard: int, targets: Iterable[Target], now: Moment) -> None:
-        """Makes sure that these windows are listed before they are written; asks Valkey once a window.
+        """Lists these windows before they are written; calls Valkey once for each window and process.
 
-        Raises `DefinitionChanged`; and `KeyTaken` where a template names a key that another program has.
+        Raises `DefinitionChanged`, and `KeyTaken` if another program has a key that a template names.
         """
-        if self._losses != self._valkey.losses:  # it may not know of them any more
+        if self._losses != self._valkey.losses:  # Valkey may have lost the list
             self._losses = self._valkey.losses
             self._registered.clear()
         registered = self._registered.setdefault(board, set())

@@ -1,7 +1,7 @@
-"""Which keys a board's templates may claim: none of Laurels' own, and none of another board's. Pure.
+"""Checks that a board's templates claim no key of Laurels' own, and none of another board. Pure.
 
-A window's key holds no `|`, and everything kept beside it is called `KEY|…`. So two boards whose windows
-never share a key share nothing, and no window has the name of what another keeps beside its own.
+A window's key has no `|`, and its further keys are `KEY|…`. So two boards whose windows share no key share no
+key at all.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ CAMPUS_PROJECT = "campus"
 
 
 def check_templates(ref: BoardRef, definition: BoardDefinition, *, cluster: bool) -> Patterns:
-    """The keys that the templates make; raises `InvalidInput` where one could be Laurels' own."""
+    """The keys that the templates can make; raises `InvalidInput` if one could be Laurels' own."""
     for target, template in (definition.keys or {}).items():
         if "|" in template:
             raise InvalidInput.at(
-                f"keys.{target}", "must not contain |, which separates a window from what is kept beside it"
+                f"keys.{target}", "must not contain |, which separates a window's key from its suffixes"
             )
     patterns = KeySpace(ref, definition, cluster=cluster).patterns(definition)
     own_leaders = f"{LEADERS}{ref.project}/"
@@ -55,7 +55,7 @@ def check_templates(ref: BoardRef, definition: BoardDefinition, *, cluster: bool
 
 
 def check_apart(own: Patterns, others: Patterns, named: str) -> None:
-    """Raises `InvalidInput` where some key could be of both boards."""
+    """Raises `InvalidInput` if both boards could have the same key. `named`: the other board."""
     for target, made in own.items():
         for pattern in made:
             if any(pattern.meets(other) for each in others.values() for other in each):
@@ -65,5 +65,5 @@ def check_apart(own: Patterns, others: Patterns, named: str) -> None:
 
 
 def name_within(ref: BoardRef, other: BoardRef) -> str:
-    """The other board for those who manage this one: they may not see the boards of other projects."""
+    """The other board's name, hidden if it belongs to another project."""
     return str(other) if other.project == ref.project else "a board of another project"

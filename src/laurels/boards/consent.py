@@ -1,4 +1,4 @@
-"""What a change may drop: which windows are at risk, and whether the caller named them. Pure.
+"""Consent to drops: which windows a change puts at risk, and whether the caller named them. Pure.
 
 Consent names windows, not numbers: it covers whatever a window holds at the moment of the change.
 """
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 EVERYTHING: Final = "all"
 """Consent to drop a board with everything that it holds."""
 RATINGS: Final = "ratings"
-"""Stands for the ratings of a board's players among its windows. No window can have this name."""
+"""Names the ratings of a board's players among its windows. No window can have this name."""
 
 
 def parse_consent(given: str | Iterable[str]) -> frozenset[str]:
-    """The windows that are named: `weekly,monthly`, or one by one."""
+    """The named windows, given as `weekly,monthly` or one by one."""
     if given == "":
         raise InvalidInput.at("allow_drop", "name the windows that may be dropped: weekly,monthly")
     names = [
@@ -35,26 +35,26 @@ def parse_consent(given: str | Iterable[str]) -> frozenset[str]:
     for name in names:
         if not re.fullmatch(NAME_PATTERN, name):
             raise InvalidInput.at(
-                "allow_drop", f"write it as weekly,monthly: {name[:40]!r} is no window's name"
+                "allow_drop", f"write it as weekly,monthly: {name[:40]!r} is not a window's name"
             )
     return frozenset(names)
 
 
 def windows_at_risk(was: BoardDefinition, will_be: BoardDefinition) -> frozenset[str]:
-    """Windows in force that may lose entries or snapshots to a definition, whether or not they have any."""
+    """The windows that may lose entries or snapshots by the change, even if they have none now."""
     windows = {window.label: window for window in will_be.windows}
-    is_cut_otherwise = not set(was.groups) <= set(will_be.groups) or (
+    changes_cuts = not set(was.groups) <= set(will_be.groups) or (
         (was.timezone, was.timezones) != (will_be.timezone, will_be.timezones)
     )
     return frozenset(
         window.label
         for window in was.windows
-        if is_cut_otherwise or window.label not in windows or _keeps_less(windows[window.label], window)
+        if changes_cuts or window.label not in windows or _keeps_less(windows[window.label], window)
     )
 
 
 def check_names(ref: BoardRef, windows: Iterable[Window], allowed: Iterable[str]) -> None:
-    """Raises `InvalidInput` for a name that is none of these windows'."""
+    """Raises `InvalidInput` for a name that no window has."""
     known = list(dict.fromkeys(window.label for window in windows))
     for name in sorted(allowed):
         if name not in known:
@@ -72,7 +72,7 @@ def check_change(ref: BoardRef, drops: tuple[Drop, ...], allowed: Collection[str
 
 
 def check_drop(ref: BoardRef, drops: tuple[Drop, ...], allowed: Collection[str]) -> None:
-    """The same for a board that is dropped; `all` names everything."""
+    """As `check_change`, for dropping the board. `all` names every window."""
     if EVERYTHING not in allowed and any(drop.window not in allowed for drop in drops):
         raise DropNotAllowed(
             f"{ref} holds {in_words(drops)}; to drop it with all of that, pass allow_drop={EVERYTHING}", drops
@@ -99,7 +99,7 @@ def counts_of(drop: Drop) -> str:
 
 
 def _keeps_less(new: Window, old: Window) -> bool:
-    """Or perhaps: a number of windows and a duration are not compared here."""
+    """Whether the window may be kept for less time. A count and a duration are not compared: True."""
     if new.keep is None or new.keep == old.keep:
         return False
     if isinstance(new.keep, timedelta):

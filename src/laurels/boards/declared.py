@@ -1,4 +1,4 @@
-"""What declarations have in common: they are frozen, and tell what is wrong in our words. Pure."""
+"""The base of declarations: frozen models whose validation errors are in Laurels' own words. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 OURS: Final = "laurels"
-"""The type of errors that are in our words."""
+"""The type of errors that are in these words already."""
 
 NAME_PATTERN: Final = r"^[A-Za-z0-9._-]{1,64}$"
 BOARD_PATTERN: Final = r"^[A-Za-z0-9._-]{1,64}/[A-Za-z0-9._-]{1,64}$"
@@ -29,20 +29,20 @@ class Declaration(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_timedelta="iso8601")
 
     tagged: ClassVar[frozenset[str]] = frozenset()
-    """Fields that are of several kinds: pydantic names the kind in the paths of errors below."""
+    """Discriminated unions. Pydantic adds the chosen type to the paths of their errors; it is removed."""
 
     @model_validator(mode="wrap")
     @classmethod
-    def _tell_in_our_words(cls, given: object, handler: ModelWrapValidatorHandler[Self]) -> Self:
+    def _reword(cls, given: object, handler: ModelWrapValidatorHandler[Self]) -> Self:
         try:
             return handler(given)
         except ValidationError as error:
             found = error.errors(include_url=False)
-            told = [cls._told(each) for each in found if not _is_echo(each, found)]
-            raise ValidationError.from_exception_data(error.title, told) from None
+            reworded = [cls._reworded(each) for each in found if not _is_echo(each, found)]
+            raise ValidationError.from_exception_data(error.title, reworded) from None
 
     @classmethod
-    def _told(cls, found: ErrorDetails) -> InitErrorDetails:
+    def _reworded(cls, found: ErrorDetails) -> InitErrorDetails:
         location = found["loc"]
         if found["type"] == OURS:
             words = found["msg"]
@@ -52,13 +52,13 @@ class Declaration(BaseModel):
             words = of_pydantic(found, tuple(cls.model_fields), PATTERNS)
         if found["type"].startswith("union_tag"):
             location = (*location, found.get("ctx", {})["discriminator"].strip("'"))
-        # What stands in braces would be taken from the context.
+        # A template, because braces in the words would be replaced from the context.
         error = PydanticCustomError(OURS, "{words}", {"words": words})
         return InitErrorDetails(type=error, loc=location, input=found["input"])
 
 
 def _is_echo(found: ErrorDetails, others: Iterable[ErrorDetails]) -> bool:
-    """Whether a list is too short only because what it holds is wrong."""
+    """Whether a list is too short only because its items are invalid."""
     location = found["loc"]
     return found["type"] == "too_short" and any(
         len(each["loc"]) > len(location) and each["loc"][: len(location)] == location for each in others

@@ -1,4 +1,4 @@
-"""Defining, changing and dropping boards: what may change under entries, and what must follow a change."""
+"""Defines, changes and drops boards: what may change on a board with entries, and what follows a change."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 Changed = TypeVar("Changed")
 
-# How long a request waits for Valkey to free what was dropped.
+# How long a request waits for its drops in Valkey.
 FINISH_SECONDS: Final = 10.0
-# How often a change is tried for which the board must be held: the job `drops` may let go of it.
+# Attempts at a change for which the board must be held. The job `drops` may release it.
 HOLDS: Final = 4
 
 log = get_logger("laurels.boards")
 
-# What decides how entries are stored or what they mean; it cannot change under them.
+# Fields that decide how entries are stored or what they mean. They cannot change while there are entries.
 FIXED = ("score", "ties", "aggregate", "order", "shards", "keys", "timezone_by")
 
 
@@ -62,7 +62,7 @@ class Definer:
         self._owner: Owner | None = None
 
     def acting_for(self, owner: Owner) -> Self:
-        """The same for a flow: boards that it defines are its own."""
+        """A definer whose boards belong to this flow."""
         flow = copy(self)
         flow._owner = owner  # noqa: SLF001  # of its own kind
         return flow
@@ -75,15 +75,15 @@ class Definer:
         only_new: bool = False,
         allow_drop: frozenset[str] = frozenset(),
     ) -> StoredBoard:
-        """Creates the board, or changes it; raises `Conflict` for what entries forbid, and `DropNotAllowed`
-        where a window that is not in `allow_drop` would lose entries or snapshots.
+        """Creates or changes the board. Raises `Conflict` for a change that its entries forbid, and
+        `DropNotAllowed` if a window that is not in `allow_drop` would lose entries or snapshots.
 
-        With `only_new` a board that is there stays as it is, and `Conflict` is raised.
+        `only_new`: raises `Conflict` if the board exists.
         """
         KeySpace(ref, definition, cluster=self._cluster)
         await self._check_feeds(ref, definition)
         check_templates(ref, definition, cluster=self._cluster)
-        if definition.keys:  # a dropped board may have had the same
+        if definition.keys:  # a dropped board may have had these keys
             await self._drops.finish_all(templated=True)
         await self._drops.finish(ref)
         stored, found = await _until_held(
@@ -96,28 +96,31 @@ class Definer:
             if found:
                 await self._existing.take_over(board, found)
         except Unavailable as error:
-            detail = f"the definition of {ref} is stored, and counts once Valkey answers ({error.detail})"
+            detail = (
+                f"the definition of {ref} is stored and takes effect once Valkey answers ({error.detail})"
+            )
             raise OutcomeUnknown.after(error, detail) from error
         await self._finish(ref)
         return stored
 
     async def _check_takeover(self, before: StoredBoard) -> None:
-        """A flow alone writes to its boards, so no board feeds them."""
+        """Raises `Conflict` if another board feeds the one that the flow would take over."""
         owner, ref = self._owner, BoardRef(before.project, before.board)
         if owner is None or before.owner is not None:
             return
         if feeder := await self._feeder(ref):
             raise Conflict(
-                f"{feeder} feeds {ref}, to which {OWNERS[owner]} alone is to write; end that first"
+                f"{feeder} feeds {ref}, to which only {OWNERS[owner]} may write; "
+                f"take {ref} out of its feeds first"
             )
 
     async def _put(
         self, ref: BoardRef, definition: BoardDefinition, *, only_new: bool, allow_drop: frozenset[str]
     ) -> tuple[StoredBoard, ForeignKeys | None]:
-        """As it is stored now, and what other programs have under its names."""
+        """Stores the definition; returns it, and the keys of other programs under the board's names."""
         before = await self._store.get(*ref)
         if before and only_new:
-            raise Conflict(f"there is a board {ref} already")
+            raise Conflict(f"the board {ref} exists already")
         if before:
             before.require_writer(self._owner)
             await self._check_takeover(before)
@@ -125,8 +128,8 @@ class Definer:
         old = self._catalog.compile(before) if before else None
         if old and is_change:
             await self._check_entries(old, Board(ref, definition, old.version, cluster=self._cluster))
-        # A flow's names are reserved for it; and whoever only adds a board of a facade's may not look at all
-        # keys. What another program has there, the board meets when it first writes to it.
+        # Not for a flow, whose names are reserved, nor for `only_new`, whose callers may not list all keys:
+        # the first write to such a key is refused.
         found = None if only_new or self._owner else await self._found(ref, definition, old)
         if found:
             found.check(adopts=definition.adopt)
@@ -140,9 +143,7 @@ class Definer:
     async def _change(
         self, before: StoredBoard, definition: BoardDefinition, allow_drop: frozenset[str], terms: Terms
     ) -> StoredBoard:
-        """Checks and stores the definition. Where entries that arrive between the two would be lost, or would
-        forbid it, the board is held for both.
-        """
+        """Checks and stores the definition; holds the board meanwhile where new entries could matter."""
         ref = BoardRef(before.project, before.board)
         old = self._catalog.compile(before)
         new = Board(ref, definition, before.version, cluster=self._cluster)
@@ -167,13 +168,13 @@ class Definer:
             return await self._store.put(*ref, definition, **terms)
 
     def _owns(self, stored: StoredBoard) -> bool:
-        """A flow makes its boards of what it has elsewhere, so it may drop what they hold."""
+        """Whether the caller owns the board. It may drop entries, because it can compute them again."""
         return self._owner is not None and stored.owner == self._owner
 
     @asynccontextmanager
     async def _holding(self, stored: StoredBoard) -> AsyncGenerator[Retired]:
-        """Keeps everybody else off the board until the block has changed it or raises. If this process dies,
-        the job `drops` opens the board again.
+        """Refuses all other calls on the board until the block has changed it or raises. If this process
+        dies, the job `drops` releases the board.
         """
         ref = BoardRef(stored.project, stored.board)
         held = await self._store.hold(*ref, stored.version)
@@ -186,25 +187,29 @@ class Definer:
             raise
 
     async def _clear(self, before: StoredBoard) -> StoredBoard:
-        """Takes away what the board has in its shards; it holds no entries. As it is stored then."""
+        """Deletes the keys in the shards of a board without entries; returns the board as stored then."""
         ref = BoardRef(before.project, before.board)
         await self._store.clear(*ref, before.version)
         is_cleared = await self._drops.finish(ref)
         after = await self._store.get(*ref)
         if not is_cleared or after is None:
-            raise Conflict(f"{ref} took scores meanwhile, so shards cannot change; drop it first")
+            raise Conflict(f"{ref} has received scores, so its shards cannot change; drop the board first")
         return after
 
     async def _finish(self, ref: BoardRef) -> None:
-        """What was asked is decided. What it leaves in Valkey goes at once, or by the job `drops`."""
+        """Deletes what the change left in Valkey; if that takes too long, leaves it to the job `drops`."""
         try:
             async with asyncio.timeout(FINISH_SECONDS):
                 await self._drops.finish(ref)
         except (Unavailable, TimeoutError) as error:
-            log.warning("what the board left in Valkey goes later", board=str(ref), error=str(error))
+            log.warning(
+                "deleting the board's old keys in Valkey is left to the job `drops`",
+                board=str(ref),
+                error=str(error),
+            )
 
     async def preview(self, ref: BoardRef, definition: BoardDefinition, now: Moment) -> Preview:
-        """What `define` would do; nothing is changed. Raises as it does, but for what entries forbid."""
+        """What `define` would do. Raises as `define` does, except for what entries forbid."""
         board = Board(ref, definition, 0, cluster=self._cluster)
         await self._check_feeds(ref, definition)
         own = check_templates(ref, definition, cluster=self._cluster)
@@ -238,10 +243,10 @@ class Definer:
         )
 
     async def drop(self, ref: BoardRef, *, allow_drop: frozenset[str] = frozenset()) -> None:
-        """Drops the board with everything that it holds; raises `NotFound`, `Conflict` while it is fed, or
-        `DropNotAllowed` when it holds something that is not in `allow_drop` ("all" allows everything).
+        """Drops the board with all its entries; raises `NotFound`, `Conflict` while another board feeds it,
+        or `DropNotAllowed` if it holds something that is not in `allow_drop` ("all" allows everything).
 
-        Dropped is dropped, though its memory in Valkey may be freed later.
+        The drop takes effect at once; Valkey's memory may be freed later.
         """
         await _until_held(lambda: self._drop(ref, allow_drop))
         self._catalog.forget(ref)
@@ -274,7 +279,7 @@ class Definer:
         check_drop(board.ref, drops, allow_drop)
 
     async def _check_feeds(self, ref: BoardRef, definition: BoardDefinition) -> None:
-        """Fed boards exist, and no submission would come back to where it started or go on from there."""
+        """Raises unless the fed boards exist, and take scores, and feed no board themselves."""
         for index, feed in enumerate(definition.feeds):
             fed = BoardRef.parse(feed)
             stored = None if fed == ref else await self._store.get(fed.project, fed.board)
@@ -298,7 +303,7 @@ class Definer:
         raise InvalidInput.at("feeds", f"{named} feeds this board, so it cannot feed others")
 
     async def _feeder(self, ref: BoardRef) -> BoardRef | None:
-        """A board that feeds this one."""
+        """A board that feeds this one; None if there is none."""
         for other in await self._store.matching("$.feeds[*]"):
             if str(ref) in other.definition.feeds:
                 return BoardRef(other.project, other.board)
@@ -307,7 +312,7 @@ class Definer:
     async def _found(
         self, ref: BoardRef, definition: BoardDefinition, old: Board | None
     ) -> ForeignKeys | None:
-        """What other programs have under names that are new to the board; None where none are."""
+        """Keys of other programs under the board's new names; None if no name is new."""
         board = Board(ref, definition, 0, cluster=self._cluster)
         if not definition.keys or (old and _claims(old) == _claims(board)):
             return None
@@ -316,7 +321,7 @@ class Definer:
     def _check_apart(
         self, ref: BoardRef, own: Patterns, in_force: list[StoredBoard], leaving: list[StoredBoard]
     ) -> None:
-        """The templates make no key of another board; nor of one whose keys are still being taken away."""
+        """Raises if a template can make a key of another board, or of one that is being dropped."""
         for other in in_force:
             other_ref = BoardRef(other.project, other.board)
             if other_ref != ref:
@@ -331,7 +336,7 @@ class Definer:
         ref = BoardRef(stored.project, stored.board)
         try:
             return KeySpace(ref, stored.definition, cluster=self._cluster).patterns(stored.definition)
-        except InvalidInput:  # defined on one node, and of no use on a cluster: it has no keys here
+        except InvalidInput:  # defined for a single node: unusable on a cluster, so without keys
             return {}
 
     async def _check_entries(self, old: Board, new: Board) -> None:
@@ -367,7 +372,7 @@ def _fixed(old: Board, new: Board) -> list[str]:
 
 
 def _reshaped(old: Board, new: Board) -> list[str]:
-    """The windows that would have to be computed from entries."""
+    """The windows that would have to be computed from the entries of others."""
     outlines = {window.label: _outline(old, window) for window in old.definition.windows}
     return [
         window.label
@@ -378,16 +383,16 @@ def _reshaped(old: Board, new: Board) -> list[str]:
 
 
 def _system(definition: BoardDefinition) -> str | None:
-    """By which ratings are computed; their constants may change."""
+    """The rating system. Its constants may change."""
     return definition.rating.system if definition.rating else None
 
 
 def _claims(board: Board) -> tuple[object, ...]:
-    """Which keys the templates name, and whether others' are taken over."""
+    """The keys that the templates name, and whether existing ones are taken over."""
     return board.keys.patterns(board.definition), board.definition.adopt
 
 
 def _outline(board: Board, window: Window) -> tuple[object, ...]:
-    """What a window is made of; a rolling one may take its days from a window that it does not name."""
+    """What a window is computed from. A rolling window's days may be a window that it does not name."""
     base = board.zoned_window(window.label).base
     return window.period, window.sum_of, window.days, window.seconds, base.label if base else None

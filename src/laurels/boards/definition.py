@@ -1,7 +1,7 @@
-"""What a board is: the one declaration that the API, `laurels apply` and Python share.
+"""A board's definition, as the HTTP API, `laurels apply` and Python give it.
 
-A definition is a frozen value. Whatever can be wrong with it is found here, before anything is stored,
-with the path of the field and the fix in the message.
+A definition is a frozen value. It is validated here, before anything is stored; errors name the path of the
+field and the fix.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from laurels.wording import near, suggestion
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# In a definition as it is given, nested ones included; the largest that there can be has some hundreds.
+# Values in a given definition, nested ones included. The largest valid one has some hundreds.
 MOST_VALUES = 5000
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
@@ -119,9 +119,9 @@ class Window(Declaration):
 
 
 def _parse_bound(bound: object) -> object:
-    """A number that a double can hold, or come close to."""
+    """A finite number in the range of doubles."""
     if isinstance(bound, bool) or not isinstance(bound, int | float):
-        raise ValueError("must be a number")  # noqa: TRY004  # pydantic tells of ValueError only
+        raise ValueError("must be a number")  # noqa: TRY004  # pydantic reports only ValueError
     try:
         is_finite = math.isfinite(float(bound))
     except OverflowError:
@@ -154,7 +154,7 @@ class Limits(Declaration):
 
 
 class Snapshot(Declaration):
-    """Archived tables of a window: whole or its top; at its end, and every day besides if asked for."""
+    """A policy that archives a window, or the top of it, at its end; and every day if asked for."""
 
     period: Name = Field(description="The window, by the name that `period=` asks for.")
     top: Annotated[StrictInt, Field(ge=1)] | None = Field(
@@ -166,14 +166,14 @@ class Snapshot(Declaration):
 
 
 class Archive(Declaration):
-    """What of the board outlives Valkey."""
+    """What PostgreSQL keeps of the board."""
 
     snapshot: tuple[Snapshot, ...] = ()
     journal: StrictBool = True
 
 
 class BoardDefinition(Declaration):
-    """A board, as contract and documentation describe it; unknown fields are refused."""
+    """The definition of a board. Unknown fields are refused."""
 
     tagged = frozenset({"rating"})
 
@@ -238,7 +238,7 @@ class BoardDefinition(Declaration):
             given = cast("dict[str, object]", fields)
             if given.get("rating") is not None and "aggregate" not in given:
                 return {**given, "aggregate": "last"}
-        return fields  # pyright: ignore[reportUnknownVariableType]  # whatever it is, pydantic judges it
+        return fields  # pyright: ignore[reportUnknownVariableType]  # pydantic validates it next
 
     @field_validator("lateness")
     @classmethod
@@ -259,10 +259,10 @@ class BoardDefinition(Declaration):
             _check_sum(window, by_label)
             if window.label in SUMMABLE.keys() | {"hourly"} and window.label != window.period:
                 raise ValueError(
-                    f"{window.label!r} is a period's own name; call the {window.period} window otherwise"
+                    f"{window.label!r} is a period's own name; give the {window.period} window another name"
                 )
             if window.label in BOARD_NAMES:
-                raise ValueError(f"{window.label!r} is a name that boards use themselves; choose another")
+                raise ValueError(f"{window.label!r} is a reserved name; choose another")
         return windows
 
     @model_validator(mode="after")
@@ -270,7 +270,7 @@ class BoardDefinition(Declaration):
         if self.dense and self.shards > 1:
             raise ValueError("dense: distinct scores cannot be counted across shards; use one shard")
         if len(set(self.feeds)) != len(self.feeds):
-            raise ValueError("feeds: a board is listed twice, and would count everything twice")
+            raise ValueError("feeds: a board is listed twice, so every submission would count twice")
         self._check_groups()
         self._check_archive()
         self._check_scores()
@@ -312,7 +312,7 @@ class BoardDefinition(Declaration):
                     raise ValueError(f"limits.{field}: must be a 64-bit integer on an int64 board")
 
     def _check_rating(self) -> None:
-        """What only makes sense of scores that are given, or cannot be done to all players at once."""
+        """Raises for fields that make no sense for ratings."""
         if self.rating is None:
             return
         if self.score != "number":
@@ -327,7 +327,7 @@ class BoardDefinition(Declaration):
         for field, value in {**beside, "player_writes": self.player_writes}.items():
             if value:
                 raise ValueError(
-                    f"{field}: is about scores that are submitted; `rating` makes them of matches"
+                    f"{field}: applies to submitted scores; with `rating`, scores come from matches"
                 )
 
     def _check_keys(self) -> None:
@@ -376,28 +376,28 @@ class StoredBoard:
     board: str
     definition: BoardDefinition
     version: int
-    """Grows with every change, and is never used again, not even by a board of the same name."""
+    """Grows with every change. No other board ever gets it, not even a later one of the same name."""
     created_at: datetime
     updated_at: datetime
     created: bool = False
     """Whether the call that returned this made the board."""
     id: int = 0
-    """Its first version: what the archive knows it by, since names are used again; 0 over HTTP."""
+    """The first version. It identifies the board in PostgreSQL, because names are reused; 0 over HTTP."""
     owner: Owner | None = None
-    """The flow that alone writes to the board."""
+    """The flow that owns the board: only it writes to it."""
 
     def require_writer(self, writer: Owner | None) -> None:
-        """Raises `Conflict` unless this writer may change the board; None is every caller from outside."""
+        """Raises `Conflict` unless this writer may change the board. None: any caller but a flow."""
         require_writer(f"{self.project}/{self.board}", self.owner, writer)
 
 
 class HoldLost(Conflict):
-    """A board was opened to writers again before the change that it was held for was made."""
+    """The board was released before the change that it was held for."""
 
 
 def require_writer(board: str, owner: Owner | None, writer: Owner | None) -> None:
     if owner not in (None, writer):
-        raise Conflict(f"{board} belongs to {OWNERS[owner]}, which alone writes to it; it can be read")
+        raise Conflict(f"{board} belongs to {OWNERS[owner]}; others can only read it")
 
 
 def _check_sum(window: Window, by_label: dict[str, Window]) -> None:
@@ -427,7 +427,7 @@ def parse_definition(fields: object) -> BoardDefinition:
 
 
 def _check_size(fields: object) -> None:
-    """What is wrong costs an error for each value, at a thousand times its bytes."""
+    """Limits the number of values: pydantic's error for each invalid value is a thousand times its size."""
     values = [fields]
     for place, value in enumerate(values):
         if place == MOST_VALUES:
@@ -439,7 +439,7 @@ def _check_size(fields: object) -> None:
 
 
 def field_errors(error: ValidationError) -> Iterator[FieldError]:
-    """What is wrong with a definition: the path as it is written in the input, and why."""
+    """The errors of a definition: path in the input, and reason."""
     found = error.errors(include_url=False, include_context=False, include_input=False)
     around = {each["loc"][:steps] for each in found for steps in range(len(each["loc"]))}
     for each in found:
@@ -450,7 +450,7 @@ def field_errors(error: ValidationError) -> Iterator[FieldError]:
 
 
 def _about(location: tuple[int | str, ...], message: str) -> FieldError:
-    """What is wrong between fields is said of the whole, and begins with the path of the one to change."""
+    """The field of an error. Errors of the whole model begin with the path of the field to change."""
     named = re.match(r"(\w+(?:\[\d+\]|\.\w+)*): ", message) if not location else None
     if named:
         return FieldError(named[1], message[named.end() :])

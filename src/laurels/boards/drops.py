@@ -1,14 +1,13 @@
-"""What a definition leaves in Valkey once it is no longer in force, and how that goes.
+"""Deletes what a definition leaves in Valkey once it is no longer in force.
 
 The transaction that drops a board, or changes its definition, records the old definition (`Retired`). The
-record goes when nothing of it is left in Valkey. Until then any process may finish the work, at any time and
-more than once: who dropped the board, who defines it again, or the job `drops`. A new definition waits for
-that, so nothing of an old board is ever seen in a new one.
+record is deleted when nothing is left in Valkey. Until then any process may finish the work, at any time and
+more than once: the one that dropped the board, one that defines it again, or the job `drops`. A new
+definition waits for that, so a new board never shows anything of an old one.
 
-Before keys are taken away, the number of the record takes the place of the board's version in Valkey. It lies
-above every version that the board had, so whoever still knows one of them is refused and cannot put it in
-force again. Keys go only while the board has that number: a process that is late takes nothing from the next
-board of the name.
+First the number of the record replaces the board's version in Valkey. It is above every version that the
+board had, so calls with one of these are refused, and none can be put in force again. Keys are deleted only
+while the board has that number, so a late process deletes nothing of the next board of the name.
 """
 
 from __future__ import annotations
@@ -32,21 +31,21 @@ if TYPE_CHECKING:
     from laurels.valkey.client import Valkey
     from laurels.valkey.messages import Durability
 
-# For how long a dropped board's number stays in Valkey: longer than any call that began before is under way.
+# How long the number of a dropped board stays in Valkey: longer than any call that began before it takes.
 NUMBER_SECONDS: Final = 300
 
 log = get_logger("laurels.boards")
 
 
 class Archiving(Protocol):
-    """What the archive does with a board's journal."""
+    """The drain, as far as drops need it."""
 
     async def finish_board(self, stored: StoredBoard) -> None:
-        """Returns when all of it is archived."""
+        """Archives all of the board's journal."""
         ...
 
     async def wait_for_drains(self, board_id: int) -> None:
-        """Returns when nobody reads it; nobody begins to, once the board was dropped."""
+        """Returns when no drain reads the board's journal. Once the board is dropped, no drain starts to."""
         ...
 
 
@@ -60,8 +59,8 @@ class Drops:
     durability: Durability
 
     async def finish(self, ref: BoardRef) -> bool:
-        """Takes away what is left of the board's retired definitions; whether all of it went: a board that
-        was to be cleared for other shards and holds entries stays as it is.
+        """Deletes what is left of the board's retired definitions. Returns False for a board that was to be
+        cleared for other shards but holds entries, and so stays.
         """
         retired = await self.store.retired(*ref)
         if not retired:
@@ -72,13 +71,13 @@ class Drops:
                 self._take_all(retired, stored) if retired[-1].whole else self._follow(retired, stored)
             )
         except DefinitionChanged:
-            log.info("what a board left is taken away by another process", board=str(ref))
+            log.info("another process deletes the board's old keys", board=str(ref))
             return not await self.store.retired(*ref)
         await self.store.settle(retired)
         return is_gone
 
     async def finish_all(self, *, templated: bool = False) -> int:
-        """Of every board, or of those that name their keys; how many. Raises what went wrong, in the end."""
+        """Finishes every board, or those with key templates; returns how many. Raises the last error."""
         failure: LaurelsError | None = None
         names = await self.store.all_retired(templated=templated)
         for name in names:
@@ -118,11 +117,11 @@ class Drops:
                 await self.retention.take(board, shard, Guard(key, "dropping", number))
 
     async def _follow(self, retired: list[Retired], stored: StoredBoard | None) -> bool:
-        """Takes away what the definition in force has no place for; windows live as long as it says."""
-        if stored is None:  # dropped this moment: that record has all of it
+        """Deletes what the definition in force has no place for, and sets the expiry of windows by it."""
+        if stored is None:  # dropped in between: the new record covers all keys
             return True
         retired = [each for each in retired if each.number < stored.version]
-        if not retired:  # the board was held for a change that was not made
+        if not retired:  # held for a change that was not made
             return True
         new = self.catalog.compile(stored)
         await self.catalog.adopt(new)

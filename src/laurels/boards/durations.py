@@ -1,4 +1,4 @@
-"""Lengths of time in a definition: ISO durations, and what a window's `keep` may be. Pure."""
+"""Lengths of time in a definition: ISO durations, and a window's `keep`. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, PlainSerializer, TypeAdapter, Valid
 
 
 def _parse_keep(keep: object) -> object:
-    """A whole number of windows, or an ISO duration; one message for whatever else it is."""
+    """A whole number of windows, or an ISO duration; one message for everything else."""
     if isinstance(keep, str):
         try:
             keep = _DURATION.validate_python(keep)
@@ -24,7 +24,7 @@ def _parse_keep(keep: object) -> object:
 
 
 def _parse_duration(duration: object) -> object:
-    """An ISO duration; a number would be of what?"""
+    """An ISO duration. A bare number is refused, because it has no unit."""
     if isinstance(duration, timedelta):
         return duration
     if isinstance(duration, str) and duration.startswith("P"):
@@ -34,7 +34,7 @@ def _parse_duration(duration: object) -> object:
 
 
 def duration_text(duration: timedelta) -> str:
-    """In days and less, as RFC 3339 has it: a year is not always as long.
+    """The ISO text in days and smaller units, as in RFC 3339: years and months vary in length.
 
     >>> duration_text(timedelta(days=400, hours=2, seconds=0.5))
     'P400DT2H0.5S'

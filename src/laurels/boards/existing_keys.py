@@ -1,7 +1,7 @@
-"""Keys that a board's templates name and that are in Valkey before the board writes to them.
+"""Finds keys of other programs under the names that a board's templates make.
 
-They belong to another program. A definition is refused for them; with `adopt`, sorted sets become windows of
-the board. What comes to be later is found when the board first writes to that window (`laurels_register`).
+They cause a definition to be refused; with `adopt`, sorted sets among them become windows of the board. Keys
+that appear later are found at the first write to that window (`laurels_register`).
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ if TYPE_CHECKING:
     from laurels.clock import Clock
     from laurels.valkey.client import Valkey
 
-# How many an error names.
+# Keys that an error names.
 NAMED: Final = 3
 SORTED_SET: Final = "zset"
 
 
 @dataclass
 class ForeignKeys:
-    """What other programs have under the names of a board."""
+    """Keys of other programs under the names of a board."""
 
     adoptable: dict[str, WindowAddress] = field(default_factory=dict)
     """Sorted sets that can be windows of the board, by key."""
     others: dict[str, str] = field(default_factory=dict)
-    """What has another type, or the name of what a window keeps beside itself: type by key."""
+    """Keys of another type, or with the suffix of a window's further keys: type by key."""
 
     def check(self, *, adopts: bool) -> None:
-        """Raises `Conflict` unless the board may be defined so."""
+        """Raises `Conflict` if these keys forbid the definition."""
         taken = self.others if adopts else {**self.others, **dict.fromkeys(self.adoptable, SORTED_SET)}
         if not taken:
             return
@@ -59,15 +59,15 @@ class ExistingKeys:
     clock: Clock
 
     async def find(self, board: Board, before: Board | None) -> ForeignKeys:
-        """Keys of other programs that the board's templates name. `before`: the board as it is now.
+        """Finds keys of other programs that the board's templates can make. `before`: the present board.
 
-        Looks at every key of the server that begins as the templates do, a thousand at a time.
+        Scans the keys of the server that begin as the templates do.
         """
         own = await self._own(before) if before else set[str]()
         names, found = WindowNames(board), ForeignKeys()
         patterns = board.keys.patterns(board.definition).values()
         for prefix in _shortest({pattern.prefix for of_target in patterns for pattern in of_target}):
-            async for keys in self.valkey.keys_like(f"{_literally(prefix)}*"):
+            async for keys in self.valkey.keys_like(f"{_escaped(prefix)}*"):
                 await self._sort([key for key in keys if key.partition("|")[0] not in own], names, found)
         return found
 
@@ -76,7 +76,7 @@ class ExistingKeys:
         now = self.clock()
         for address in sorted(found.adoptable.values(), key=lambda each: (each.token, bool(each.cut))):
             whole = WindowAddress(address.label, address.slot, WHOLE)
-            for each in (whole, address):  # a group is listed after its window
+            for each in (whole, address):  # a window is listed before its groups
                 target = target_at(board, each)
                 if target and _is_kept(target, now):
                     await self.catalog.register(board, 0, [target], now)
@@ -111,7 +111,7 @@ def _is_kept(target: Target, now: int) -> bool:
 
 
 def _shortest(prefixes: Collection[str]) -> Iterable[str]:
-    """Those that begin with none of the others."""
+    """The prefixes that do not begin with another one."""
     kept: list[str] = []
     for prefix in sorted(prefixes):
         if not kept or not prefix.startswith(kept[-1]):
@@ -119,6 +119,6 @@ def _shortest(prefixes: Collection[str]) -> Iterable[str]:
     return kept
 
 
-def _literally(prefix: str) -> str:
-    """As a glob that stands for itself."""
+def _escaped(prefix: str) -> str:
+    """The glob that matches this text literally."""
     return re.sub(r"([\\*?\[\]])", r"\\\1", prefix)

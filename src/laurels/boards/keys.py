@@ -1,22 +1,22 @@
-"""Every key that a board has in Valkey, and the hash tag that keeps them together.
+"""The names of all keys that a board has in Valkey, and their hash tag.
 
     lb:{project/board}:daily:2025-10-24              a window: entries
     lb:{project/board}:daily:2025-10-24:country=BR   the same, of one group
-    …|positions |metadata |scores |counts            what a window keeps beside its entries
+    …|positions |metadata |scores |counts            further keys of a window
     lb:{project/board}:board :journal :dead :windows   of the board
     lb:{project/board}:ratings                       players' ratings, where scores come from matches
     lb:{project/board}:index                         how far an index declared on a model is applied
-    lb:{project/board}:ids:0 :calls:0                what was submitted lately, in three generations
-    lb:{project/board}:once:0                        requests that have a key of the client's, likewise
-    lb:{project/board}:fed                           calls from feeders that their journals still tell of
+    lb:{project/board}:ids:0 :calls:0                recent submissions and calls, in three generations
+    lb:{project/board}:once:0                        requests with an idempotency key, in three generations
+    lb:{project/board}:fed                           calls of feeders that are not archived yet
     lb:{project/board}:cuts:daily|2025-10-24         the groups that a window has
     lb:{project/board}:built:rolling_7d|2025-10-24:UTC   a rolling window that is complete, in a zone
 
-A prefix before all of them names a board that is being rebuilt; without braces, so its keys are as close.
+A shadow board has the same keys behind a prefix without braces, so they lie in the same slot.
 
-A board with shards has each member in one of `{project/board/0}`, `{project/board/1}`, …
-Templates replace the window names; on a cluster their common prefix becomes the hash tag, and the board's
-other keys are `lb:{prefix}:project/board:…`, for two boards may have the same prefix.
+A board with shards has each member in one of `{project/board/0}`, `{project/board/1}`, … Templates replace
+the names of windows. On a cluster their common prefix is the hash tag, and the board's other keys are
+`lb:{prefix}:project/board:…`, because two boards may have the same prefix.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ if TYPE_CHECKING:
 GENERATIONS: Final = 3
 
 _NAME = re.compile(NAME_PATTERN)
-# What has a meaning in keys or in `group=`, and control characters; the rest of UTF-8 stands as it is.
+# Characters with a meaning in keys or in `group=`, and control characters. Others are not escaped.
 _ESCAPES = {code: f"%{code:02X}" for code in (*range(32), 127, *map(ord, "%:=,{}|"))}
 
 
 class BoardRef(NamedTuple):
-    """Which board: `project/board`."""
+    """The name of a board: `project/board`."""
 
     project: str
     board: str
@@ -90,7 +90,7 @@ class Cut:
         return dict(zip(self.dimensions, self.values, strict=True))
 
     def value(self, dimension: str) -> str | None:
-        """What this cut says of a dimension."""
+        """The value of a dimension; None if the cut does not have it."""
         return self.named.get(dimension)
 
 
@@ -140,7 +140,7 @@ def parse_cut(group: str | Mapping[str, str] | None, definition: BoardDefinition
 
 
 class KeySpace:
-    """The keys of one board. `cluster` decides only how templates are tagged."""
+    """The keys of one board. `cluster`: whether keys of templates get a hash tag."""
 
     def __init__(
         self, ref: BoardRef, definition: BoardDefinition, *, cluster: bool, prefix: str = ""
@@ -182,11 +182,11 @@ class KeySpace:
         return f"{self._own[shard]}:{name}"
 
     def generations(self, shard: int, name: str) -> tuple[str, ...]:
-        """The keys of `ids`, `calls` or `once`: what is remembered for a while (lua/memory.lua)."""
+        """The generations of `ids`, `calls` or `once` (see lua/memory.lua)."""
         return tuple(self.of_board(shard, f"{name}:{number}") for number in range(GENERATIONS))
 
     def buckets(self, shard: int, name: str, seconds: float) -> tuple[str, ...]:
-        """What the generations were before: named by the clock, a day or ten minutes each; three of them."""
+        """The three keys of earlier versions, before generations: one a day, or one every ten minutes."""
         present = int(seconds) // (600 if name == "calls" else 86400)
         return tuple(self.of_board(shard, f"{name}:{present + ago}") for ago in (-1, 0, 1))
 
@@ -208,7 +208,7 @@ class KeySpace:
         return f"{self._prefix}{{{key[:length]}}}{key[length:]}" if length else f"{self._prefix}{key}"
 
     def bare(self, key: str) -> str | None:
-        """The key without the hash tag that templates get on a cluster; None where it has another."""
+        """The key without the hash tag that templates get on a cluster; None if it has another tag."""
         length = self._tag_length
         if not length:
             return key
@@ -216,7 +216,7 @@ class KeySpace:
         return key[1 : length + 1] + key[length + 2 :] if is_tagged else None
 
     def patterns(self, definition: BoardDefinition) -> dict[str, tuple[Pattern, ...]]:
-        """The keys that each template makes for windows and groups; what is kept beside them adds `|…`."""
+        """The keys that each template can make for windows and groups, without the suffixes `|…`."""
         made: dict[str, tuple[Pattern, ...]] = {}
         for target, template in self.templates.items():
             label, _, cut = target.partition(":")
@@ -236,7 +236,7 @@ class KeySpace:
         return made
 
     def parts(self, window: str, *, metadata: bool) -> tuple[str, ...]:
-        """All keys of a window, in the order that the functions expect them."""
+        """All keys of a window, in the order that the functions expect."""
         parts = [window]
         if self._exact:
             parts.append(f"{window}|positions")

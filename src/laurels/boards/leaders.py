@@ -1,8 +1,8 @@
-"""The boards of the Leaders service. Pure.
+"""Maps the boards of the Leaders service to boards of the engine. Pure.
 
-A game is a project. A Leaders board is up to four boards of the engine, one for each range that was posted
-to: `highscore` has `highscore.d`, `highscore.w`, `highscore.m` and `highscore.a`, each with one window. Their
-entries are sorted sets called `/leaders/{game}/{board}/{range}/{slot}`, user -> value.
+A game is a project. A Leaders board is up to four boards, one for each range that was posted to: `highscore`
+has `highscore.d`, `highscore.w`, `highscore.m` and `highscore.a`, each with one window. Their entries are
+sorted sets called `/leaders/{game}/{board}/{range}/{slot}`, user -> value.
 """
 
 from __future__ import annotations
@@ -20,24 +20,16 @@ if TYPE_CHECKING:
     from laurels.boards.windows import Slot
     from laurels.moments import Moment
 
-# `.d` and the like make it a name of 64.
+# At most 62 characters: `.d` is added, and a board's name has up to 64.
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,62}")
 _OWN: Final = re.compile(r"(.+)\.([dwma])", re.DOTALL)
 
-# What `type` does to an entry.
+# The aggregate of each `type`.
 OPERATIONS: Final = {"set": "best", "inc": "sum"}
-# What makes a board one of these; the rest may be edited.
+# Fields that a Leaders board must have as defined; the others may be edited.
 _SHAPE: Final = (
-    "aggregate",
-    "allow_op",
-    "order",
-    "score",
-    "ties",
-    "timezone",
-    "timezone_by",
-    "keys",
-    "rating",
-)
+    "aggregate", "allow_op", "order", "score", "ties", "timezone", "timezone_by", "keys", "rating",
+)  # fmt: skip
 
 _CALENDARS: Final = {
     code: Calendar(Window(period=period), timezones.zone("UTC")) for code, period in RANGE_CODES.items()
@@ -52,7 +44,7 @@ class LeadersBoard(NamedTuple):
 
     @classmethod
     def of(cls, board: str, code: str) -> LeadersBoard:
-        """Raises `InvalidInput` for names that there cannot be."""
+        """Raises `InvalidInput` for an invalid name or range."""
         if not _NAME.fullmatch(board):
             raise InvalidInput.at("board", "must be 1 to 62 of A-Z a-z 0-9 - _ .")
         if code not in RANGE_CODES:
@@ -61,23 +53,23 @@ class LeadersBoard(NamedTuple):
 
     @classmethod
     def named(cls, name: str, definition: BoardDefinition) -> LeadersBoard | None:
-        """The range that this board of the engine is; None if it is none."""
+        """The range of a Leaders board that this board is; None for any other board."""
         found = _OWN.fullmatch(name)
         own = cls(found[1], found[2]) if found and _NAME.fullmatch(found[1]) else None
         return own if own and own.is_like(definition) else None
 
     @property
     def name(self) -> str:
-        """What the engine calls it."""
+        """The name of the board in the engine."""
         return f"{self.board}.{self.code}"
 
     @property
     def definition(self) -> BoardDefinition:
-        """As the first POST makes it."""
+        """The definition that the first POST creates."""
         return _definition(self)
 
     def is_like(self, definition: BoardDefinition) -> bool:
-        """Whether a board with this definition holds what the range should."""
+        """Whether a board with this definition can be this range."""
         own = self.definition
         return all(getattr(own, field) == getattr(definition, field) for field in _SHAPE) and [
             window.period for window in definition.windows
@@ -91,7 +83,7 @@ class LeadersBoard(NamedTuple):
         return _CALENDARS[self.code].previous(self.current(now))
 
     def spelled(self, slot: Slot) -> str:
-        """The slot as the keys have it."""
+        """The slot as it is spelled in keys."""
         return leaders_slot(self.code, slot)
 
 

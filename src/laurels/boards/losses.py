@@ -25,7 +25,7 @@ COUNTED_AT_ONCE: Final = 200
 
 
 class SnapshotCount(NamedTuple):
-    """How many snapshots there are of a window, whole or by these group dimensions."""
+    """The number of snapshots of a window, whole or by these group dimensions."""
 
     period: str
     dimensions: tuple[str, ...]
@@ -36,19 +36,19 @@ class SnapshotCount(NamedTuple):
 class DropCounter:
     retention: Retention
     snapshot_counts: Callable[[int], Awaitable[Iterable[SnapshotCount]]]
-    """Of a board, by its id in PostgreSQL."""
+    """Counts the snapshots of a board, by its id in PostgreSQL."""
     clock: Clock
 
     async def of_change(self, old: Board, board_id: int, new: Board) -> tuple[Drop, ...]:
-        """What can be asked for now, and could not be once `new` is in force."""
+        """What queries can read now, and could not once `new` is in force."""
         risky = windows_at_risk(old.definition, new.definition)
         if not risky:
             return ()
         now = self.clock()
         addresses = (
             (shard, address)
-            async for shard, address in self._askable(old, risky, now)
-            if not is_askable(new, address, now)
+            async for shard, address in self._readable(old, risky, now)
+            if not is_readable(new, address, now)
         )
         entries = await self._entries(old, addresses)
         snapshots = Counter[str]()
@@ -58,9 +58,9 @@ class DropCounter:
         return _drops(old, entries, snapshots)
 
     async def of_board(self, old: Board, board_id: int) -> tuple[Drop, ...]:
-        """What goes with the board: all that can be asked for, all ratings, and all archived tables."""
+        """What a drop of the board would delete: all entries, ratings and snapshots that can be read."""
         every = frozenset(window.label for window in old.definition.windows)
-        entries = await self._entries(old, self._askable(old, every, self.clock()))
+        entries = await self._entries(old, self._readable(old, every, self.clock()))
         if old.is_rated:
             entries[RATINGS] += await self.retention.ratings(old)
         snapshots = Counter[str]()
@@ -68,22 +68,22 @@ class DropCounter:
             snapshots[counted.period] += counted.number
         return _drops(old, entries, snapshots)
 
-    async def _askable(
+    async def _readable(
         self, board: Board, labels: frozenset[str], now: Moment
     ) -> AsyncIterator[tuple[int, WindowAddress]]:
-        """The windows of these names that can be asked for, whole and by group, in each shard."""
+        """The windows of these names that can be read, whole and by group, in each shard."""
         current = {
             WindowAddress(zoned.label, zoned.calendar.at(now).text, WHOLE)
             for zoned in board.zoned_windows(board.definition.timezone)
             if zoned.label in labels
         }
         for shard in range(board.keys.shards):
-            for address in current:  # also where Valkey lost the list of windows
-                if is_askable(board, address, now):
+            for address in current:  # even if Valkey lost the list of windows
+                if is_readable(board, address, now):
                     yield shard, address
             async for address in self.retention.addresses(board, shard, labels):
                 is_new = address not in current
-                if is_new and is_askable(board, address, now) and not _is_ahead(board, address, now):
+                if is_new and is_readable(board, address, now) and not _is_ahead(board, address, now):
                     yield shard, address
 
     async def _entries(self, board: Board, found: AsyncIterator[tuple[int, WindowAddress]]) -> Counter[str]:
@@ -104,8 +104,8 @@ class DropCounter:
         return entries
 
 
-def is_askable(board: Board, address: WindowAddress, now: Moment) -> bool:
-    """Whether the window can be asked for; or will be, where it has not begun on the board's clock."""
+def is_readable(board: Board, address: WindowAddress, now: Moment) -> bool:
+    """Whether the window can be read, now or once it has begun."""
     target = target_at(board, address)
     if target is None or target.zoned.is_hidden:
         return False
@@ -114,7 +114,7 @@ def is_askable(board: Board, address: WindowAddress, now: Moment) -> bool:
 
 
 def _is_ahead(board: Board, address: WindowAddress, now: Moment) -> bool:
-    """Whether it is a rolling window of tomorrow, which is computed ahead from the same days."""
+    """Whether this is a rolling window of tomorrow, computed ahead from the same days."""
     target = target_at(board, address)
     if target is None or target.zoned.how != "fold" or target.slot.ends is None:
         return False
@@ -123,14 +123,14 @@ def _is_ahead(board: Board, address: WindowAddress, now: Moment) -> bool:
 
 
 def _has_table(board: Board, counted: SnapshotCount) -> bool:
-    """Whether reads of the window or group find such archived tables."""
+    """Whether reads find such snapshots, by the board's windows and groups."""
     if board.definition.window(counted.period) is None:
         return False
     return not counted.dimensions or counted.dimensions in board.definition.groups
 
 
 def _drops(board: Board, entries: Counter[str], snapshots: Counter[str]) -> tuple[Drop, ...]:
-    """In the order of the definition; windows that it no longer has come behind."""
+    """The drops in the order of the definition, followed by those of windows that it no longer has."""
     labels = dict.fromkeys(
         [*(window.label for window in board.definition.windows), *entries, *sorted(snapshots)]
     )

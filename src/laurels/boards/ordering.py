@@ -1,19 +1,19 @@
-"""The order of ranks, and how scores travel: every rule of it, once.
+"""The order of ranks, and the encoding of scores for Valkey. Pure.
 
-Best first, a board lists its entries
+A board lists its entries best first:
 - `shared`: by score; equal scores share a rank, and are listed in Valkey's own order: member bytes
   ascending on an `asc` board, descending on a `desc` one;
 - `earliest`: by score, then by the moment the score was reached, which `arrivals.py` keeps apart, then by
   member bytes ascending;
 - `member`: by score, then by member bytes ascending.
 
-Two layouts hold that order (`lua/layouts.lua` is the other half of this module). *Plain*, for `shared`
-doubles: a sorted set of member -> score. *Exact*, for everything else: a sorted set whose members begin
-with eight order-preserving bytes of the score. For a `desc` board that breaks ties the bytes are inverted,
-so that ascending bytes are descending scores: the same as storing `-score - 1`.
+Two layouts keep that order (see `lua/layouts.lua`). *Plain*, for `shared` doubles: a sorted set of member ->
+score. *Exact*, for all other boards: a sorted set whose members begin with eight order-preserving bytes of
+the score. On a `desc` board that breaks ties the bytes are inverted, so that ascending bytes are descending
+scores: the same as storing `-score - 1`.
 
-A *place* is how an entry's standing crosses to Valkey and back: for plain the text of the score, for exact
-the score's bytes and, for `earliest`, those of the moment.
+A *place* is an entry's score as it is passed to and from Valkey: for plain its text, for exact its bytes and,
+for `earliest`, those of the moment.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ _ALL_BITS: Final = 2**64 - 1
 _UNSIGNED: Final = struct.Struct(">Q")
 _DOUBLE: Final = struct.Struct(">d")
 _NUMERAL: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-# Longer than any number that a score can be, and short enough to be read at once.
+# Longer than the text of any valid score, and short enough to parse fast.
 _NUMERAL_CHARACTERS: Final = 400
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where an entry stands in its board's order: enough to find it, or what follows it."""
+    """An entry's position in the order of its board, for cursors."""
 
     place: bytes
     member: bytes
@@ -79,7 +79,7 @@ def invert(packed: bytes) -> bytes:
 
 
 def number_in(text: str, field: str = "score") -> Score:
-    """The number that a text plainly is: `5`, `+5`, `-.5`, `5.`, `1e3`. No infinity, hex or underscores."""
+    """Parses `5`, `+5`, `-.5`, `5.` or `1e3`. Refuses infinity, hex and underscores."""
     if len(text) > _NUMERAL_CHARACTERS or not _NUMERAL.fullmatch(text):
         raise InvalidInput.at(field, f"must be a number, not {text[:40]!r}")
     number = float(text) if any(mark in text for mark in ".eE") else int(text)
@@ -89,7 +89,7 @@ def number_in(text: str, field: str = "score") -> Score:
 
 
 def parse_number(value: object, field: str = "score") -> float:
-    """A finite double; an integer that a double cannot hold exactly is refused, not rounded."""
+    """A finite double. Refuses an integer that a double cannot hold exactly, instead of rounding it."""
     if type(value) is int and -EXACT_INTEGERS <= value <= EXACT_INTEGERS:
         return float(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -114,7 +114,7 @@ def parse_number(value: object, field: str = "score") -> float:
 
 
 def parse_int64(value: object, field: str = "score") -> int:
-    """An integer from -2^63 to 2^63-1, given as such or in decimal digits."""
+    """An integer from -2^63 to 2^63-1, given as an int or as decimal digits."""
     if isinstance(value, str):
         digits = value[1:] if value[:1] == "-" else value
         if not (digits.isascii() and digits.isdigit() and len(digits) <= 19):
@@ -143,7 +143,7 @@ def _kind(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Ordering:
-    """How one board's entries are ordered and stored; made from its definition."""
+    """How the entries of a board are ordered and stored."""
 
     exact: bool
     int64: bool
@@ -170,15 +170,15 @@ class Ordering:
 
     @property
     def reverse(self) -> bool:
-        """Whether the best entries come last in `sort_key`'s order."""
+        """Whether the best entries have the greatest `sort_key`."""
         return self.descending and not self.unique
 
     def parse_score(self, value: object, field: str = "score") -> Score:
-        """The score that a caller gave, or `InvalidInput`."""
+        """Validates a score that a caller gave; raises `InvalidInput`."""
         return parse_int64(value, field) if self.int64 else parse_number(value, field)
 
     def score_place(self, score: Score) -> bytes:
-        """The score alone, as Valkey takes it."""
+        """The place of a score, without a moment."""
         if not self.exact:
             return repr(score).encode()
         return pack_int64(int(score)) if self.int64 else pack_number(score)
@@ -189,7 +189,7 @@ class Ordering:
         return self.score_place(score)
 
     def parse_place(self, place: bytes) -> tuple[Score, Moment | None]:
-        """The score, and the moment it was reached where ties go to the earliest."""
+        """The score; and, where ties go to the earliest, the moment at which it was reached."""
         if not self.exact:
             return whole(float(place)), None
         packed = place[:8]
@@ -197,29 +197,27 @@ class Ordering:
         return score, unpack_int64(place[8:16]) if self.timed else None
 
     def parse_placed_score(self, place: bytes) -> Score:
-        """The score alone: of a page's thousand places, in half the time."""
+        """As `parse_place`, without the moment. Takes half the time, for pages of a thousand entries."""
         if self.int64:
             return _UNSIGNED.unpack_from(place)[0] - _BIAS
         return whole(unpack_number(place[:8]) if self.exact else float(place))
 
     def edge(self, score: Score) -> tuple[bytes, bytes]:
-        """A place and member before which lie exactly the entries of a higher or equal score (desc), or of a
-        lower one (asc).
-        """
+        """The edge after the entries >= score on a desc board, or < score on an asc board."""
         behind_equals = self.descending
         moment = INT64_MAX if behind_equals else INT64_MIN
         is_last = behind_equals and self.unique
         return self.place(score, moment), b"\xff" if is_last else b""
 
     def sort_key(self, score: Score, moment: Moment | None, member: bytes) -> tuple[Score, int, bytes]:
-        """Ascending keys are best first; with `reverse`, descending ones are."""
+        """A key to sort by: best first ascending; with `reverse`, descending."""
         rising = -score if self.descending and self.unique else score
         return rising, (moment or 0) if self.timed else 0, member
 
 
 def whole(score: float) -> Score:
-    """1200.0 as 1200: what was given as an integer comes back as one. An infinite score, which only another
-    program can have set, is the greatest number, or the least.
+    """Converts 1200.0 to 1200, so that a score given as an integer is returned as one. An infinite score,
+    which only another program can have set, becomes the greatest or least finite number.
     """
     if score.is_integer() and abs(score) <= EXACT_INTEGERS:
         return int(score)

@@ -1,4 +1,4 @@
-"""What a definition would make of this moment: its windows, and what they are called in Valkey. Pure."""
+"""Previews a definition: its current windows, and their keys in Valkey. Pure."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ if TYPE_CHECKING:
     from laurels.boards.board import Board, ZonedWindow
     from laurels.moments import Moment
 
-# Stands for the value of a group's dimension, which is known only once somebody submits.
+# Stands for the value of a group's dimension, which only submissions tell.
 ANY: Final = "…"
 
 
 @dataclass(frozen=True)
 class PreviewedKey:
     group: str
-    """`country=…`; empty for the whole board."""
+    """`country=…`; "" for the whole board."""
     key: str
-    """Of the first shard, where there are several."""
+    """The key of the first shard."""
 
 
 @dataclass(frozen=True)
 class PreviewedWindow:
-    """The slot of a window that is current now, in the board's own zone."""
+    """The current slot of a window, in the board's own timezone."""
 
     period: str
     slot: str
@@ -45,9 +45,9 @@ class Preview:
     changed: tuple[str, ...]
     """Fields that differ from the definition in force."""
     conflict: str | None
-    """Why the entries that the board holds forbid it, and what to do instead."""
+    """Why the board's entries forbid the definition, and what to do instead."""
     drops: tuple[Drop, ...]
-    """What it would take away, window by window; `define` wants these named in `allow_drop`."""
+    """What the definition would drop, window by window. `define` requires these names in `allow_drop`."""
     windows: tuple[PreviewedWindow, ...]
 
 

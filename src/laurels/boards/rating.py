@@ -1,4 +1,4 @@
-"""How a board rates its players: the systems that there are, and their constants. Pure."""
+"""Rating systems of a board, and their constants. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pydantic import Field, StrictBool, StrictInt
 
 from laurels.boards.declared import Declaration
 
-# What ratings and their constants lie within: far beyond any scale in use, and no formula overflows.
+# Bounds of ratings and constants: far beyond any scale in use, and no formula overflows.
 _Scale = Annotated[float, Field(ge=-1e6, le=1e6, allow_inf_nan=False)]
 _Positive = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
 

@@ -42,9 +42,7 @@ EPOCH_WALL = EPOCH.replace(tzinfo=None)
 
 
 class Interval(NamedTuple):
-    """The time from `begins` to `ends` belongs to this slot alone. A rolling slot also covers the intervals
-    before it, back to `starts`.
-    """
+    """The time of a slot, from `begins` to `ends`; a rolling slot also covers the time from `starts`."""
 
     text: str
     starts: Moment

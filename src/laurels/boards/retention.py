@@ -1,9 +1,8 @@
-"""What goes, and when: windows past their keep, members who leave, windows and boards that are dropped.
+"""Lists a board's windows; deletes windows past their `keep`, and everything of a dropped board.
 
-A window cannot be asked for from the instant its keep is over: that is a comparison with the clock, made by
-whoever asks. Its memory goes by the expiry that every write sets. So nothing here has to run for either;
-where a job does, the memory goes sooner, and that of large windows in pieces. This module lists windows, and
-takes things out, a few keys at a time.
+Queries refuse a window as soon as its `keep` is over, by the clock. Its memory is freed by the expiry that
+every write sets. So neither needs a job; where one runs, memory is freed earlier, and large windows in
+chunks.
 """
 
 from __future__ import annotations
@@ -31,17 +30,16 @@ if TYPE_CHECKING:
     from laurels.moments import Moment
     from laurels.valkey.client import Valkey
 
-# Windows whose keys one call takes.
+# Windows whose keys fit one call.
 WINDOWS_A_CALL: Final = 100
-# Everything a window may have beside its entries, whatever the board's definition is or was.
+# The suffixes of all keys that a window may have, by any definition.
 PARTS: Final = ("", "|positions", "|metadata", "|scores", "|counts")
-EARLIEST_SECONDS: Final = "-inf"
-# Before the key of a window, in the board's hash: it was taken over (lua/layouts.lua).
+# Prefix of fields in the board's hash that name the keys taken over (see lua/layouts.lua).
 ADOPTED: Final = b"adopted:"
 
 
 class Retention:
-    """Lists the windows of boards, and takes members, windows and boards out."""
+    """Lists and deletes the windows of boards."""
 
     def __init__(self, valkey: Valkey, catalog: Catalog, clock: Clock) -> None:
         self._valkey = valkey
@@ -52,7 +50,7 @@ class Retention:
     async def windows(
         self, ref: BoardRef, period: str | None = None, group: str | None = None, limit: int = 100
     ) -> list[WindowInfo]:
-        """The windows that can be asked for, newest first; of one period, or of all."""
+        """The windows that can be read, newest first; of one period, or of all."""
         if not 1 <= limit <= 1000:
             raise InvalidInput.at("limit", f"must be from 1 to 1000, not {limit}")
         board = await self._catalog.in_force(ref)
@@ -75,12 +73,12 @@ class Retention:
         ]
 
     async def written(self, board: Board, shard: int) -> list[tuple[str, str]]:
-        """Label and slot of each window that was written and may still be there."""
+        """Label and slot of each window that was written and may still exist."""
         tokens = await self._tokens(board, shard)
         return [(label, slot) for label, _, slot in (token.partition("|") for token in tokens)]
 
     async def cuts(self, board: Board, shard: int, label: str, slot: str) -> list[str]:
-        """The groups that a window has, as they are named."""
+        """The groups that a window has, as text."""
         key = board.keys.of_board(shard, f"cuts:{label}|{slot}")
         return list(await self._valkey.run(sets.members(key)))
 
@@ -102,28 +100,28 @@ class Retention:
         return {name[len(ADOPTED) :].decode() for name in fields if name.startswith(ADOPTED)}
 
     async def size(self, board: Board, shard: int, address: WindowAddress) -> int:
-        """How many entries of a window a shard has."""
+        """The number of entries of a window in a shard."""
         return await self._valkey.run(sorted_sets.cardinality(board.window_key(shard, address)))
 
     async def ratings(self, board: Board) -> int:
-        """How many players have a rating."""
+        """The number of players with a rating."""
         shards = range(board.keys.shards)
         return sum(
             await self._valkey.run_all(hashes.length(board.keys.of_board(n, "ratings")) for n in shards)
         )
 
     async def take(self, board: Board, shard: int, guard: Guard) -> None:
-        """Takes everything away that a shard of the board has, but for the board's own hash. May be stopped
-        anywhere and begun again: the lists of windows and groups go last.
+        """Deletes everything in a shard of the board, except the board's own hash. It may stop anywhere and
+        run again, because it deletes the lists of windows and groups last.
         """
         now = self._clock()
         current = [
             WindowAddress(zoned.label, zoned.calendar.at(now).text, WHOLE)
             for zoned in board.zoned_windows(board.definition.timezone)
         ]
-        # Under names that templates make, what is not listed is another program's.
+        # A key that a template names but no list has belongs to another program.
         current = [address for address in current if not board.names_keys(address)]
-        for address in current:  # also where Valkey lost the list
+        for address in current:  # even if Valkey lost the list
             await self._discard(board, shard, address, guard)
         async for address in self.addresses(board, shard):
             await self._discard(board, shard, address, guard)
@@ -132,14 +130,14 @@ class Retention:
         await self._discard_board(board, shard, guard)
 
     async def drop_lost(self, old: Board, new: Board) -> None:
-        """Drops what the new definition, which is in force, has no place for: windows, groups, hours that its
-        clock does not show, and dense ranks; and windows that are over by either definition, though they may
-        linger: a longer `keep` brings nothing back.
+        """Deletes what the new definition, in force already, has no place for: windows, groups, hours that
+        its clock does not show, dense ranks. Deletes windows that are over by either definition too, so that
+        a longer `keep` does not bring any back.
         """
         now = self._clock()
         labels = {zoned.label for zoned in new.zoned_windows(new.definition.timezone)}
         gone = {window.label for window in old.definition.windows if window.label not in labels}
-        if old.keys.shards != new.keys.shards:  # all that the old ones had is gone
+        if old.keys.shards != new.keys.shards:  # the board was cleared before
             return
         for shard in range(old.keys.shards):
             guard = _in_force(new, shard)
@@ -155,7 +153,7 @@ class Retention:
                     await self._unlist(old, shard, token, guard)
 
     async def reset_expiry(self, board: Board) -> None:
-        """Gives every window the life that the definition now says."""
+        """Sets the expiry of every window by the definition in force."""
         now, adopted = self._clock(), await self.adopted(board)
         for shard in range(board.keys.shards):
             longest: dict[str, int] = {}
@@ -176,7 +174,7 @@ class Retention:
         await self._valkey.run(keyspace.expire(key, seconds) if seconds else keyspace.persist(key))
 
     async def forget(self, board: Board) -> None:
-        """Takes windows that have expired off the list of windows."""
+        """Removes expired windows from the list of windows."""
         now = self._clock()
         for shard in range(board.keys.shards):
             for token in await self._tokens(board, shard):
@@ -184,8 +182,8 @@ class Retention:
                     await self._valkey.run(sorted_sets.remove(board.keys.of_board(shard, "windows"), [token]))
 
     async def sweep(self, board: Board) -> None:
-        """Takes away what nobody can ask for any more: windows, and ids that are about to be forgotten."""
-        now = self._clock() - CLOCK_SKEW  # another's clock may be behind, and it may still ask
+        """Deletes windows past their `keep`, and generations of ids that are about to expire."""
+        now = self._clock() - CLOCK_SKEW  # a process whose clock is behind may still read them
         for shard in range(board.keys.shards):
             guard = _in_force(board, shard)
             for token in await self._tokens(board, shard):
@@ -199,12 +197,12 @@ class Retention:
                 await self._discards.retire_generation(key, generations, kind)
 
     async def empty_discarded(self) -> int:
-        """Empties large keys that were taken away; how many."""
+        """Empties the large keys that were set aside; returns how many."""
         return await self._discards.empty()
 
     async def _discard_over(self, board: Board, shard: int, token: str, now: Moment) -> None:
-        """Those that linger; others expired when they were over. Groups of other timezones are over at other
-        times.
+        """Deletes the ranked lists of a window that are over; those that do not linger have expired. Groups
+        in other timezones end at other times.
         """
         async for address in self._addresses_of(board, shard, token):
             target = target_at(board, address)
@@ -216,7 +214,7 @@ class Retention:
         await self._discards.discard(*(f"{key}{part}" for part in PARTS), guard=guard)
 
     async def _unlist(self, board: Board, shard: int, token: str, guard: Guard) -> None:
-        """Takes a window off the list of windows, with what is told of it there."""
+        """Removes a window from the list of windows, with its list of groups and its markers."""
         names = (f"cuts:{token}", *(f"built:{token}:{zone}" for zone in board.zones))
         await self._discards.discard(*(board.keys.of_board(shard, name) for name in names), guard=guard)
         await self._valkey.run(sorted_sets.remove(board.keys.of_board(shard, "windows"), [token]))
@@ -245,7 +243,7 @@ class Retention:
                     continue
                 try:
                     slot = zoned.calendar.parse(text)
-                except InvalidInput:  # an hour that only a group's clock shows
+                except InvalidInput:  # an hour that exists only in a group's timezone
                     continue
                 until = zoned.calendar.kept_until(slot)
                 current = zoned.calendar.at(now)
@@ -256,7 +254,7 @@ class Retention:
     async def addresses(
         self, board: Board, shard: int, labels: Collection[str] | None = None
     ) -> AsyncIterator[WindowAddress]:
-        """Every window that was written and may still be there: whole, then its groups; all, or these."""
+        """The windows that were written and may still exist: whole, then groups. `labels`: only these."""
         for token in await self._tokens(board, shard):
             if labels is not None and token.partition("|")[0] not in labels:
                 continue
@@ -272,7 +270,7 @@ class Retention:
         answers = await self._valkey.run_all(map(sets.members, keys))
         for (label, slot), named in zip(windows, answers, strict=True):
             for cut in named:
-                with suppress(InvalidInput):  # a group that the board had under an earlier definition
+                with suppress(InvalidInput):  # a group of an earlier definition
                     found.append(WindowAddress(label, slot, parse_cut(cut, board.definition)))
         return found
 
@@ -281,13 +279,13 @@ class Retention:
         for cut in ("", *await self.cuts(board, shard, label, slot)):
             try:
                 address = WindowAddress(label, slot, parse_cut(cut, board.definition))
-            except InvalidInput:  # a group that the board had under an earlier definition
+            except InvalidInput:  # a group of an earlier definition
                 continue
             if target_at(board, address):
                 yield address
 
     async def days_first(self, board: Board, shard: int) -> list[WindowAddress]:
-        """The same; rolling windows come last, for they are made of the others."""
+        """As `addresses`, with rolling windows last, because they are computed from the others."""
         rolling = {
             zoned.label for zoned in board.zoned_windows(board.definition.timezone) if zoned.how == "fold"
         }
@@ -300,9 +298,7 @@ class Retention:
 
 
 def target_at(board: Board, address: WindowAddress) -> Target | None:
-    """The window at this address; None when the definition has no such window or group, or its clock no
-    such hour.
-    """
+    """The ranked list at this address; None if the definition or its timezone has none."""
     if address.cut and address.cut.dimensions not in board.definition.groups:
         return None
     for zoned in board.zoned_windows(board.zone_of(address.cut)):
@@ -315,7 +311,7 @@ def target_at(board: Board, address: WindowAddress) -> Target | None:
 
 
 def _in_force(board: Board, shard: int) -> Guard:
-    """What goes only while this definition is in force."""
+    """A guard that holds while this definition is in force."""
     return Guard(board.keys.of_board(shard, "board"), "version", board.version)
 
 
@@ -328,7 +324,7 @@ def _is_past(until: Moment | None, now: Moment) -> bool:
 
 
 def _named(board: Board, token: str) -> list[tuple[ZonedWindow, Slot]]:
-    """The windows of this name, in each of the board's zones that has one."""
+    """The slots of a token, in each of the board's timezones that has it."""
     label, _, text = token.partition("|")
     found: list[tuple[ZonedWindow, Slot]] = []
     for zone in board.zones:

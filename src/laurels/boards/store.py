@@ -1,4 +1,4 @@
-"""Board definitions."""
+"""The SQL of board definitions: those in force, and retired ones."""
 
 from __future__ import annotations
 
@@ -29,26 +29,26 @@ log = get_logger("laurels.archive")
 
 @dataclass(frozen=True)
 class Retired:
-    """A definition that is no longer in force, and whose keys may still be in Valkey."""
+    """A definition that is no longer in force, but whose keys may still exist in Valkey."""
 
     number: int
-    """From the sequence of versions: above the version that it retires."""
+    """From the sequence of versions, so above the retired version."""
     board: StoredBoard
     whole: bool
-    """Whether everything goes; else what the definition that replaced it has no place for."""
+    """Whether all keys are to be deleted; else those that the next definition has no place for."""
 
 
 class Terms(TypedDict, total=False):
-    """On what a definition is stored."""
+    """The conditions of storing a definition."""
 
     expected_version: int
-    """What the board must still have (0: must not exist yet), or `Conflict` is raised."""
+    """The version that the board must have, 0 for a new board; else `Conflict` is raised."""
     owner: Owner | None
     held: Retired | None
-    """How the board must still be held, or `HoldLost` is raised."""
+    """The hold that the board must have; else `HoldLost` is raised."""
     check_others: Callable[[list[StoredBoard], list[StoredBoard]], None]
-    """Raises where a definition that names keys may not be beside the others that do: those in force, and
-    those whose keys are still being taken away.
+    """Raises if the definition's key templates clash with those of other boards: boards in force, and boards
+    whose keys are still being deleted.
     """
 
 
@@ -60,16 +60,16 @@ class BoardStore:
         async with self._postgres.reading() as connection:
             return await _read(connection, project, board)
 
-    async def put(  # what must still be so is said by keyword
+    async def put(
         self,
         project: str,
         board: str,
         definition: BoardDefinition,
         **terms: Unpack[Terms],
     ) -> StoredBoard:
-        """Creates the board or changes its definition; the same definition again changes nothing.
+        """Creates the board or changes its definition. The same definition again changes nothing.
 
-        Calls for one board take turns, and so do all that name keys.
+        Calls for one board run one after the other, and so do all calls with key templates.
         """
         expected_version, owner = terms.get("expected_version"), terms.get("owner")
         check_others, held = terms.get("check_others"), terms.get("held")
@@ -84,7 +84,7 @@ class BoardStore:
             version = stored.version if stored else 0
             if expected_version is not None and expected_version != version:
                 raise Conflict(
-                    f"{project}/{board} was changed meanwhile; read it again, then repeat the change"
+                    f"{project}/{board} was changed by another request; read it again, then repeat the change"
                 )
             if await _retired(connection, project, board):
                 raise Conflict(f"{project}/{board} is being dropped or changed by another request; try again")
@@ -96,9 +96,9 @@ class BoardStore:
             return await _update(connection, project, board, definition, owner)
 
     async def drop(self, project: str, board: str, *, held: Retired | None = None) -> bool:
-        """Deletes the definition, and records that its keys are to go; whether there was such a board.
+        """Deletes the definition, and records that its keys are to be deleted; returns whether it existed.
 
-        With `held` the board must still be held so, or `HoldLost` is raised.
+        Raises `HoldLost` if the board no longer has the hold `held`.
         """
         async with self._postgres.writing() as connection:
             await take_turn(connection, f"board:{project}/{board}")
@@ -112,35 +112,35 @@ class BoardStore:
             return True
 
     async def hold(self, project: str, board: str, version: int) -> Retired:
-        """Records that a board is about to be barred, to be changed as it is found then. The number lies
-        above the board's version; `settle` gives the board a version above that again.
+        """Records that a board is about to be barred from all calls. The number of the record is above the
+        board's version; `settle` gives the board a version above the number.
         """
         async with self._postgres.writing() as connection:
             await take_turn(connection, f"board:{project}/{board}")
             stored = await _read(connection, project, board)
             if stored is None or stored.version != version:
-                raise Conflict(f"{project}/{board} was changed meanwhile; read it again")
+                raise Conflict(f"{project}/{board} was changed by another request; read it again")
             if await _retired(connection, project, board):
                 raise Conflict(f"{project}/{board} is being dropped or changed by another request; try again")
             await _retire(connection, stored, whole=False)
             return (await _retired(connection, project, board))[0]
 
     async def clear(self, project: str, board: str, version: int) -> None:
-        """Records that the keys of a board that stays are to go; `Conflict` if it has another version."""
+        """Records that the keys of a board are to be deleted while the board stays; raises `Conflict`."""
         async with self._postgres.writing() as connection:
             await take_turn(connection, f"board:{project}/{board}")
             stored = await _read(connection, project, board)
             if stored is None or stored.version != version:
-                raise Conflict(f"{project}/{board} was changed meanwhile; read it again")
+                raise Conflict(f"{project}/{board} was changed by another request; read it again")
             await _retire(connection, stored, whole=True)
 
     async def retired(self, project: str, board: str) -> list[Retired]:
-        """The definitions of this name that are not done with, oldest first."""
+        """The retired definitions of this name, oldest first."""
         async with self._postgres.reading() as connection:
             return await _retired(connection, project, board)
 
     async def all_retired(self, *, templated: bool = False) -> list[tuple[str, str]]:
-        """Project and board of every definition that is not done with; or of those that name their keys."""
+        """Project and board of every retired definition, or of those with key templates."""
         retired = tables.retired_definitions
         names = select(retired.c.project, retired.c.board).distinct().order_by(*retired.c["project", "board"])
         if templated:
@@ -149,7 +149,7 @@ class BoardStore:
             return [(row.project, row.board) for row in await connection.execute(names)]
 
     async def settle(self, done: Collection[Retired]) -> None:
-        """Nothing is left of these. A board that was barred by one goes on with a version above it."""
+        """Deletes these records. A board that one of them barred gets a version above its number."""
         retired, boards = tables.retired_definitions, tables.boards
         async with self._postgres.writing() as connection:
             for each in done:
@@ -166,7 +166,7 @@ class BoardStore:
             return {row.id: row.version for row in rows}
 
     async def by_ids(self, ids: Collection[int]) -> list[StoredBoard]:
-        """Of these boards those that there are, and whose definition this version can read."""
+        """Those of these boards that exist and whose definition this version of Laurels can read."""
         async with self._postgres.reading() as connection:
             rows = (
                 await connection.execute(select(tables.boards).where(tables.boards.c.id.in_(ids)))
@@ -176,7 +176,7 @@ class BoardStore:
             try:
                 found.append(_stored(row))
             except LaurelsError as error:
-                log.warning("a board is passed by", why=error.detail)
+                log.warning("skipped a board whose definition cannot be read", why=error.detail)
         return found
 
     async def projects(self) -> list[str]:
@@ -186,7 +186,7 @@ class BoardStore:
             return list((await connection.execute(projects)).scalars())
 
     async def matching(self, path: str) -> list[StoredBoard]:
-        """The boards of all projects whose definition has something at this path (SQL/JSON)."""
+        """The boards of all projects whose definition has a value at this SQL/JSON path."""
         boards = (
             select(tables.boards)
             .where(func.jsonb_path_exists(tables.boards.c.definition, cast(path, JSONPATH)))
@@ -216,7 +216,7 @@ async def _read(connection: AsyncConnection, project: str, board: str) -> Stored
 async def _others_with_keys(
     connection: AsyncConnection, project: str, board: str
 ) -> tuple[list[StoredBoard], list[StoredBoard]]:
-    """Other boards whose definitions name keys: those in force, and those that are not done with."""
+    """Other boards with key templates: those in force, and retired ones."""
     boards, retired = tables.boards, tables.retired_definitions
     in_force = select(boards).where(boards.c.definition.has_key("keys"), ~_named(project, board))
     is_other = ~and_(retired.c.project == project, retired.c.board == board)
@@ -244,7 +244,7 @@ async def _release(connection: AsyncConnection, held: Retired) -> None:
     retired = tables.retired_definitions
     released = await connection.execute(delete(retired).where(retired.c.number == held.number))
     if not released.rowcount:
-        raise HoldLost(f"{held.board.project}/{held.board.board} was changed meanwhile; try again")
+        raise HoldLost(f"{held.board.project}/{held.board.board} was changed by another request; try again")
 
 
 async def _retired(connection: AsyncConnection, project: str, board: str) -> list[Retired]:
@@ -255,8 +255,8 @@ async def _retired(connection: AsyncConnection, project: str, board: str) -> lis
 
 
 def _stored_as_retired(row: RowMapping) -> StoredBoard:
-    told = {name: row[name] for name in ("project", "board", "id", "version", "definition")}
-    return _stored({**told, "created_at": row["retired_at"], "updated_at": row["retired_at"]})
+    fields = {name: row[name] for name in ("project", "board", "id", "version", "definition")}
+    return _stored({**fields, "created_at": row["retired_at"], "updated_at": row["retired_at"]})
 
 
 async def _insert(
@@ -290,8 +290,8 @@ async def _update(
 
 
 def _stored_definition(definition: BoardDefinition) -> dict[str, Any]:
-    # Without defaults: a version that adds a field reads old rows, and the version before it reads the new
-    # rows that do not use the field, so the two can serve side by side during an upgrade.
+    # Without defaults. A version that adds a field can read old rows, and the version before it can read new
+    # rows that do not use the field. So both can serve side by side during an upgrade.
     return definition.model_dump(mode="json", exclude_defaults=True)
 
 

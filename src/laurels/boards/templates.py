@@ -1,4 +1,4 @@
-"""Key templates: what a board may call its windows in Valkey, to the letter. Pure."""
+"""Key templates: names that a board gives to its windows' keys in Valkey. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from laurels.boards.patterns import DIGIT, Characters, PatternStep
 
 PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
-# Placeholders of time by period: each inner set tells one window of it from every other.
+# Placeholders of time by period. Each set is enough to distinguish the slots of the period.
 _DAY = ({"slot"}, {"yyyymmdd"}, {"yyyymm", "dd"}, {"yyyy", "mm", "dd"})
 SLOT_PLACEHOLDERS: dict[str, tuple[set[str], ...]] = {
     "hourly": ({"slot"},),
@@ -22,11 +22,11 @@ SLOT_PLACEHOLDERS: dict[str, tuple[set[str], ...]] = {
 
 
 def _digits(form: str) -> tuple[str | PatternStep, ...]:
-    """A date, of which the letters stand for digits."""
+    """The steps of a date format, whose letters stand for digits."""
     return tuple(DIGIT if letter.isalpha() else letter for letter in form)
 
 
-# What `boards/keys.py` leaves unescaped. It may be empty in a key that an older version made.
+# The characters that `boards/keys.py` does not escape. Keys of an older version may have an empty value.
 _GROUP_VALUE = PatternStep(
     Characters(frozenset(":=,{}|"), is_complement=True), repeats=True, is_optional=True
 )
@@ -48,7 +48,7 @@ _SLOTS: dict[str, tuple[str | PatternStep, ...]] = {
 
 
 def key_parts(template: str, period: str) -> tuple[str | PatternStep, ...]:
-    """What the keys of a template consist of. `{project}` and `{board}` are filled in before."""
+    """The parts of a template's keys. `{project}` and `{board}` must have been replaced before."""
     parts: list[str | PatternStep] = []
     end = 0
     for found in PLACEHOLDER.finditer(template):
@@ -58,7 +58,7 @@ def key_parts(template: str, period: str) -> tuple[str | PatternStep, ...]:
 
 
 def group_parts(dimensions: tuple[str, ...]) -> tuple[str | PatternStep, ...]:
-    """What follows a window's key for a group that has no template: `:region=asia,city=tokyo`."""
+    """The suffix of a group without a template of its own: `:region=asia,city=tokyo`."""
     parts: list[str | PatternStep] = []
     for name in dimensions:
         parts += ["," if parts else ":", f"{name}=", _GROUP_VALUE]
@@ -76,19 +76,24 @@ def _placeholder_parts(name: str, period: str) -> tuple[str | PatternStep, ...]:
 
 
 def check_template(target: str, template: str, period: str, dimensions: tuple[str, ...]) -> None:
-    """Raises ValueError when the template could not name every window and group by itself."""
+    """Raises ValueError if two windows or groups could get the same key."""
     if not template or len(template) > 512:
         raise ValueError(f"keys.{target}: a template has 1 to 512 characters")
     names: list[str] = PLACEHOLDER.findall(template)
     if re.search(r"[{}]", PLACEHOLDER.sub("", template)):
         raise ValueError(f"keys.{target}: braces only enclose placeholders, such as {{slot}}")
-    telling = SLOT_PLACEHOLDERS[period]
-    allowed = {"project", "board", *set[str]().union(*telling), *(f"group.{name}" for name in dimensions)}
+    alternatives = SLOT_PLACEHOLDERS[period]
+    allowed = {
+        "project",
+        "board",
+        *set[str]().union(*alternatives),
+        *(f"group.{name}" for name in dimensions),
+    }
     unknown = [name for name in names if name not in allowed]
     if unknown:
         known = ", ".join(sorted(allowed))
         raise ValueError(f"keys.{target}: unknown placeholder {{{unknown[0]}}}; known here: {known}")
-    if not any(placeholders <= set(names) for placeholders in telling):
+    if not any(placeholders <= set(names) for placeholders in alternatives):
         raise ValueError(f"keys.{target}: needs {{slot}}, or two windows would share a key")
     missing = [name for name in dimensions if f"group.{name}" not in names]
     if missing:

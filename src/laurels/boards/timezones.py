@@ -1,4 +1,4 @@
-"""Timezones, by the tzdata wheel and never by the machine: so that every machine cuts the same windows."""
+"""Timezones from the tzdata wheel, never from the machine, so that every machine has the same windows."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from zoneinfo import ZoneInfo
 
 @cache
 def zone_names() -> frozenset[str]:
-    """Every IANA name that the wheel knows."""
+    """Every IANA name in the wheel."""
     return frozenset((resources.files("tzdata") / "zones").read_text(encoding="utf-8").split())
 
 
 @cache
 def zone(name: str) -> ZoneInfo:
-    """The zone of that name; raises `LookupError` for a name that is not IANA's."""
+    """Raises `LookupError` for a name that is not an IANA timezone."""
     if name not in zone_names():
         raise LookupError(name)
     with resources.files("tzdata").joinpath("zoneinfo", *name.split("/")).open("rb") as data:

@@ -1,4 +1,4 @@
-"""Which window a key is, where templates name the windows: templates read backwards. Pure."""
+"""Finds the window of a key that a template made: templates read backwards. Pure."""
 
 from __future__ import annotations
 
@@ -32,29 +32,31 @@ _GROUP_VALUE: Final = "[^:=,{}|]*"
 
 
 class _Form(NamedTuple):
-    """How the keys of one window look, whole or of one group."""
+    """The form of the keys of one window, whole or of one group."""
 
     label: str
     period: Period
     dimensions: tuple[str, ...]
     key: re.Pattern[str]
-    told: tuple[str, ...]
-    """What each group of the expression tells."""
+    placeholders: tuple[str, ...]
+    """The placeholder of each group of the expression."""
 
 
 class WindowNames:
-    """The windows of one board by their keys."""
+    """Finds windows of one board by key."""
 
     def __init__(self, board: Board) -> None:
         self._board = board
         self._forms = list(_forms(board))
 
     def address(self, key: str) -> WindowAddress | None:
-        """The window that has this key; None for a key that the board would not make."""
+        """The window with this key; None for a key that is not the board's."""
         bare = self._board.keys.bare(key)
         for form in self._forms if bare is not None else ():
             found = form.key.fullmatch(bare or "")
-            address = _address(form, dict(zip(form.told, found.groups(), strict=True))) if found else None
+            address = (
+                _address(form, dict(zip(form.placeholders, found.groups(), strict=True))) if found else None
+            )
             if address and self._is_key_of(key, address):
                 return address
         return None
@@ -62,7 +64,7 @@ class WindowNames:
     def _is_key_of(self, key: str, address: WindowAddress) -> bool:
         try:
             return self._board.window_key(0, address) == key
-        except InvalidInput:  # no such slot
+        except InvalidInput:  # no such slot exists
             return False
 
 
@@ -74,21 +76,23 @@ def _forms(board: Board) -> Iterator[_Form]:
         window = definition.window(label)
         if window is None:
             continue
-        pattern, told = _expression(template, window.period)
-        yield _Form(label, window.period, cuts.get(named, ()), re.compile(pattern, re.DOTALL), told)
+        pattern, placeholders = _expression(template, window.period)
+        yield _Form(label, window.period, cuts.get(named, ()), re.compile(pattern, re.DOTALL), placeholders)
         for cut, group in cuts.items() if not named else ():
             if f"{label}:{cut}" in board.keys.templates:
                 continue
             values = ",".join(f"{re.escape(name)}=({_GROUP_VALUE})" for name in group)
             key = re.compile(f"{pattern}:{values}", re.DOTALL)
-            yield _Form(label, window.period, group, key, (*told, *(f"group.{name}" for name in group)))
+            yield _Form(
+                label, window.period, group, key, (*placeholders, *(f"group.{name}" for name in group))
+            )
 
 
 def _expression(template: str, period: Period) -> tuple[str, tuple[str, ...]]:
     pieces = PLACEHOLDER.split(template)
-    told = tuple(pieces[1::2])
+    placeholders = tuple(pieces[1::2])
     pieces[::2] = map(re.escape, pieces[::2])
-    for number, name in enumerate(told):
+    for number, name in enumerate(placeholders):
         if name == "slot":
             expression = _SLOTS[period]
         elif name.startswith("group."):
@@ -96,26 +100,26 @@ def _expression(template: str, period: Period) -> tuple[str, tuple[str, ...]]:
         else:
             expression = rf"\d{{{len(name)}}}"
         pieces[2 * number + 1] = f"({expression})"
-    return "".join(pieces), told
+    return "".join(pieces), placeholders
 
 
-def _address(form: _Form, told: dict[str, str]) -> WindowAddress | None:
+def _address(form: _Form, placeholders: dict[str, str]) -> WindowAddress | None:
     try:
-        values = tuple(unquote_to_bytes(told[f"group.{name}"]).decode() for name in form.dimensions)
+        values = tuple(unquote_to_bytes(placeholders[f"group.{name}"]).decode() for name in form.dimensions)
     except UnicodeDecodeError:
         return None
-    return WindowAddress(form.label, _slot(form.period, told), Cut(form.dimensions, values))
+    return WindowAddress(form.label, _slot(form.period, placeholders), Cut(form.dimensions, values))
 
 
-def _slot(period: Period, told: dict[str, str]) -> str:
-    """The text of the slot, from its parts: `yyyymm` and `dd`, or whichever the template has."""
-    if "slot" in told or period == "all_time":
-        return told.get("slot", "")
+def _slot(period: Period, placeholders: dict[str, str]) -> str:
+    """The text of a slot from its placeholders, such as `yyyymm` and `dd`."""
+    if "slot" in placeholders or period == "all_time":
+        return placeholders.get("slot", "")
     names = PARTS[period]
-    numbers = {name: told[name] for name in names if name in told}
+    numbers = {name: placeholders[name] for name in names if name in placeholders}
     for count, joined in enumerate(accumulate(names), 1):
         ends = list(accumulate(map(len, names[:count])))
-        if joined in told:
+        if joined in placeholders:
             for name, end in zip(names, ends, strict=False):
-                numbers[name] = told[joined][end - len(name) : end]
+                numbers[name] = placeholders[joined][end - len(name) : end]
     return ("-w" if period == "weekly" else "-").join(numbers[name] for name in names)

@@ -102,7 +102,7 @@ class Calendar:
         self._kept: dict[Moment, Moment] = {}
 
     def at(self, moment: Moment) -> Slot:
-        """The slot that the moment lies in; in one of the last few that were asked for, at once."""
+        """The slot that contains the moment. The latest slots are cached."""
         begins, ends, slot = self._latest_answer
         if begins <= moment < ends:
             return slot
@@ -116,7 +116,7 @@ class Calendar:
         return answer[2]
 
     def parse(self, text: str) -> Slot:
-        """The slot whose text this is, to the letter; anything else is refused."""
+        """The slot with exactly this text; raises `InvalidInput`."""
         try:
             moment = self._recurrence.locate(text)
         except ValueError:
@@ -130,12 +130,12 @@ class Calendar:
         return self._slot(interval)
 
     def previous(self, slot: Slot) -> Slot | None:
-        """The slot before; None before the first."""
+        """The slot before this one; None for the first."""
         begins = self._own(slot).begins
         return self._slot(self._interval(begins - 1)) if begins > self._recurrence.earliest else None
 
     def following(self, slot: Slot) -> Slot | None:
-        """The slot after; None after the last."""
+        """The slot after this one; None for the last."""
         return None if slot.ends is None else self._slot(self._interval(slot.ends))
 
     def slots(self, starts: Moment, ends: Moment) -> list[Slot]:
@@ -149,9 +149,9 @@ class Calendar:
         return found
 
     def kept_until(self, slot: Slot) -> Moment | None:
-        """The first moment at which the slot can no longer be asked for; None: it always can.
+        """The first moment at which queries refuse the slot; None: never.
 
-        A `keep` of n lasts until the end of the slot n - 1 later: at every moment n slots can be asked for.
+        A `keep` of n lasts until the end of the slot n - 1 later, so that n slots can be read at any moment.
         """
         if slot.ends is None or self._window.keep is None:
             return None
@@ -164,13 +164,13 @@ class Calendar:
         return self._bound(until)
 
     def days(self, slot: Slot) -> list[str]:
-        """The texts of the daily slots in a rolling slot, oldest first; a day that was skipped has none."""
+        """The texts of the daily slots in a rolling slot, oldest first, without days that the clock skips."""
         if not isinstance(self._recurrence, Days) or self._window.period != "rolling":
             raise ValueError(f"a window of period {self._window.period!r} is not made of days")
         return self._recurrence.texts_up_to(self._own(slot))
 
     def placeholders(self, slot: Slot) -> dict[str, str]:
-        """What key templates may name of the slot: of a week the ISO year, of a rolling slot its last day."""
+        """The slot's placeholders in key templates. A week has its ISO year, a rolling slot its last day."""
         return _placeholders(self._window.period, slot)
 
     def _interval(self, moment: Moment) -> Interval:
@@ -201,7 +201,7 @@ class Calendar:
 
 
 def leaders_slot(code: str, slot: Slot) -> str:
-    """The slot as the keys of the leaders service spell it: yyyymmdd, yyyyww, yyyymm, or ``a``."""
+    """The slot as spelled in keys of the Leaders service: yyyymmdd, yyyyww, yyyymm, or ``a``."""
     period = RANGE_CODES[code]
     return "a" if period == "all_time" else _placeholders(period, slot)["".join(PARTS[period])]
 
