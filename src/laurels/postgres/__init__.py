@@ -1,1 +1,1 @@
-"""PostgreSQL: the connections, the tables and their migrations. What is asked stands in the rooms' stores."""
+"""PostgreSQL: connections, tables and migrations. The SQL of each room is in its `store`."""

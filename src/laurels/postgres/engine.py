@@ -1,10 +1,10 @@
-"""Connections to PostgreSQL, and what its failures mean to a caller."""
+"""Connections to PostgreSQL, and the translation of its errors."""
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from sqlalchemy import NullPool, event, exc, func, select, text
 from sqlalchemy.ext.asyncio import create_async_engine
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 
     import psycopg
     from sqlalchemy.engine.interfaces import DBAPIConnection
-    from sqlalchemy.ext.asyncio import AsyncConnection
+    from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
     from sqlalchemy.pool import ConnectionPoolEntry
 
     from laurels.outcomes import Meaning
 
-# How long to wait, in seconds: for a connection, for a free one in the pool, for a network that swallows what
-# is sent, and for whatever the caller does with the connection.
+# How long to wait, in seconds: for a new connection, for a free one in the pool, for the acknowledgement of
+# what was sent, and for the block that uses the connection.
 CONNECT_SECONDS = 5
 POOL_SECONDS = 5
 UNACKNOWLEDGED_SECONDS = 5
 ANSWER_SECONDS = 10
 
-# Not a startup parameter: pooled endpoints (PgBouncer) refuse a connection that brings one.
+# Not startup parameters, because poolers such as PgBouncer refuse them.
 _SESSION = f"SET statement_timeout = '{ANSWER_SECONDS}s'; SET TIME ZONE 'UTC'"
-# A machine that vanishes without a word loses what it locked within half a minute.
+# PostgreSQL releases the locks of a machine that vanishes within half a minute.
 _LASTING_SESSION = (
     f"{_SESSION}; SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3"
 )
@@ -42,49 +42,35 @@ NO_ANSWER = (exc.OperationalError, exc.InterfaceError, exc.TimeoutError)
 
 
 class Postgres:
-    """A pool of connections, opened as they are needed, and the two ways to use one."""
+    """A pool of connections: `reading` for single statements, `writing` for a transaction."""
 
     def __init__(self, url: str) -> None:
         self.address = masked(url)
-        self._engine = create_async_engine(
+        self._engine = _engine(
             url,
+            "laurels",
+            _SESSION,
             pool_size=5,
             max_overflow=5,
             pool_timeout=POOL_SECONDS,
             pool_pre_ping=True,
-            hide_parameters=True,
-            connect_args={
-                "application_name": "laurels",
-                "connect_timeout": CONNECT_SECONDS,
-                "tcp_user_timeout": UNACKNOWLEDGED_SECONDS * 1000,
-            },
         )
-        event.listen(self._engine.sync_engine, "connect", _set_up_session)
         self._reader = self._engine.execution_options(isolation_level="AUTOCOMMIT")
-        self._apart = create_async_engine(
-            url,
-            poolclass=NullPool,
-            isolation_level="AUTOCOMMIT",
-            hide_parameters=True,
-            connect_args={
-                "application_name": "laurels-jobs",
-                "connect_timeout": CONNECT_SECONDS,
-                "tcp_user_timeout": UNACKNOWLEDGED_SECONDS * 1000,
-            },
+        self._apart = _engine(
+            url, "laurels-jobs", _LASTING_SESSION, poolclass=NullPool, isolation_level="AUTOCOMMIT"
         )
-        event.listen(self._apart.sync_engine, "connect", _set_up_lasting_session)
 
     @asynccontextmanager
     async def reading(self, *, seconds: float = ANSWER_SECONDS) -> AsyncGenerator[AsyncConnection]:
-        """A connection for reads: each statement sees what is committed when it starts."""
+        """A connection for reads. Each statement sees what was committed when it started."""
         async with self.answering(seconds), self._reader.connect() as connection:
             yield connection
 
     @asynccontextmanager
     async def writing(self, *, seconds: float = ANSWER_SECONDS) -> AsyncGenerator[AsyncConnection]:
-        """One transaction: committed at the end of the block, rolled back by any error.
+        """A transaction that is committed at the end of the block, and rolled back by any error.
 
-        `Unavailable` says that nothing was changed; `OutcomeUnknown`, that the commit itself went unanswered.
+        Raises `Unavailable` if nothing was changed, `OutcomeUnknown` if the commit was not answered.
         """
         committing = False
         try:
@@ -98,7 +84,7 @@ class Postgres:
             raise
 
     async def connection_of_its_own(self) -> AsyncConnection:
-        """One outside the pool, for what lasts as long as a connection: whoever asks for it closes it."""
+        """A connection outside the pool, for session locks and LISTEN. The caller closes it."""
         async with self.answering():
             return await self._apart.connect()
 
@@ -107,7 +93,7 @@ class Postgres:
             await connection.execute(text("SELECT 1"))
 
     async def require_writes(self) -> None:
-        """Raises `Unavailable` where it only reads, as a standby does."""
+        """Raises `Unavailable` if PostgreSQL is read-only, such as a standby."""
         async with self.reading() as connection:
             if (await connection.execute(text("SHOW transaction_read_only"))).scalar_one() == "on":
                 raise _refusal(self.address, of_postgres("25006"), "transaction_read_only is on")
@@ -126,7 +112,7 @@ class Postgres:
 
     @asynccontextmanager
     async def answering(self, seconds: float = ANSWER_SECONDS) -> AsyncGenerator[None]:
-        """What the failures in this block mean to a caller."""
+        """Translates the errors in this block, and limits its time."""
         deadline = asyncio.timeout(seconds)
         try:
             async with deadline:
@@ -147,7 +133,7 @@ class Postgres:
 
 
 async def take_turn(connection: AsyncConnection, name: str) -> None:
-    """Waits until no other transaction has taken this turn; it is given back at the end of this one."""
+    """Locks the name until the end of the transaction; waits while another transaction has it."""
     await connection.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(name, 0))))
 
 
@@ -160,7 +146,7 @@ def unavailable(address: str, error: exc.SQLAlchemyError) -> Unavailable:
 
 
 def _translated(address: str, error: exc.DBAPIError | exc.TimeoutError) -> LaurelsError | None:
-    """What the error means to a caller (see `laurels.outcomes`); None for a defect of ours."""
+    """The error to raise instead, by `laurels.outcomes`; None for a bug in Laurels."""
     if isinstance(error, exc.DataError):
         return InvalidInput(f"PostgreSQL cannot hold this value: {_reason(error)}")
     state = getattr(error.orig, "sqlstate", None) if isinstance(error, exc.DBAPIError) else None
@@ -171,7 +157,7 @@ def _translated(address: str, error: exc.DBAPIError | exc.TimeoutError) -> Laure
 
 
 def refused(address: str, error: psycopg.Error) -> Unavailable | None:
-    """The same of an error that came from the driver itself."""
+    """The error to raise instead of one of the driver; None for a bug in Laurels."""
     meaning = of_postgres(error.sqlstate, str(error))
     return None if meaning.outcome is Outcome.DEFECT else _refusal(address, meaning, _first_line(error))
 
@@ -192,16 +178,20 @@ def _first_line(error: BaseException) -> str:
     return masked((str(error).strip().splitlines() or [type(error).__name__])[0])
 
 
-def _set_up_session(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:
-    _execute(connection, _SESSION)
+def _engine(url: str, name: str, session: str, **options: Any) -> AsyncEngine:  # noqa: ANN401  # SQLAlchemy's
+    """An engine whose connections begin with these statements."""
+    arguments = {
+        "application_name": name,
+        "connect_timeout": CONNECT_SECONDS,
+        "tcp_user_timeout": UNACKNOWLEDGED_SECONDS * 1000,
+    }
+    engine = create_async_engine(url, hide_parameters=True, connect_args=arguments, **options)
 
+    def begin(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:
+        cursor = connection.cursor()
+        cursor.execute(session)
+        cursor.close()
+        connection.commit()
 
-def _set_up_lasting_session(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:
-    _execute(connection, _LASTING_SESSION)
-
-
-def _execute(connection: DBAPIConnection, statements: str) -> None:
-    cursor = connection.cursor()
-    cursor.execute(statements)
-    cursor.close()
-    connection.commit()
+    event.listen(engine.sync_engine, "connect", begin)
+    return engine

@@ -1,4 +1,4 @@
-"""PostgreSQL in a few numbers: for those who watch a deployment."""
+"""PostgreSQL's version, size and journal rows, for operators."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sqlalchemy import text
 if TYPE_CHECKING:
     from laurels.postgres.engine import Postgres
 
-# Counted by PostgreSQL as rows come in, for all processes; a second late, and from 0 again after a crash.
+# PostgreSQL's statistics count the rows of all processes. They lag by a second and begin at 0 after a crash.
 _FIGURES: Final = text(
     "SELECT current_setting('server_version') AS version, pg_database_size(current_database()) AS bytes, "
     "(SELECT coalesce(sum(n_tup_ins), 0) FROM pg_stat_user_tables "
@@ -24,7 +24,7 @@ class PostgresFigures:
     bytes: int
     """Of the whole database."""
     rows: int
-    """That came into the journal, ever."""
+    """Rows ever added to the journal."""
 
 
 async def read_figures(postgres: Postgres) -> PostgresFigures:

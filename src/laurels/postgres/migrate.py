@@ -1,4 +1,4 @@
-"""Brings a database to the schema that this code expects, whoever else starts at the same time."""
+"""Migrates a database to the schema that this code expects. Processes may start it concurrently."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from laurels.postgres.engine import Postgres
 
 OLDEST_SERVER = 16
-# How long to wait for another process that migrates, in seconds.
+# How long to wait for the migration of another process, in seconds.
 LOCK_SECONDS = 300
-# "laurels" in ASCII: an advisory lock is known by a number alone.
+# "laurels" in ASCII, because the name of an advisory lock is a number.
 _LOCK = int.from_bytes(b"laurels")
 
 
 def migrate(url: str) -> None:
-    """Runs what is missing, in one transaction; of processes that start together one works, the rest wait."""
+    """Runs the missing migrations in one transaction. Of concurrent processes, one migrates."""
     engine = create_engine(url, poolclass=NullPool, connect_args={"connect_timeout": CONNECT_SECONDS})
     try:
         with engine.connect() as connection:
@@ -55,7 +55,7 @@ def migrate(url: str) -> None:
 
 @cache
 def expected_revision() -> str:
-    """The revision that this code was written for."""
+    """The revision that this code needs."""
     head = _scripts().get_current_head()
     assert head is not None  # noqa: S101  # the package carries its migrations
     return head
@@ -73,7 +73,7 @@ def _revision(connection: Connection) -> str | None:
 
 @contextmanager
 def _locked(engine: Engine) -> Generator[None]:
-    # A session's lock, on a connection of its own: the server lets go of it when this process dies.
+    # A session lock on a connection of its own: PostgreSQL releases it if this process dies.
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         connection.execute(text(f"SET lock_timeout = '{LOCK_SECONDS}s'"))
         connection.execute(text("SELECT pg_advisory_lock(:lock)"), {"lock": _LOCK})

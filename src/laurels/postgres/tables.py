@@ -1,4 +1,4 @@
-"""The tables, as the newest migration leaves them; a test holds the two together."""
+"""The tables after the newest migration. A test compares the two."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ metadata = MetaData(
     }
 )
 
-# One sequence for all boards: one that is dropped and made again never has a version that it had before, so
-# whatever was cached or handed out under the old version (a cursor, an ETag) stays stale.
+# One sequence for all boards. A board that is dropped and defined again never gets a version that it had
+# before, so cursors and ETags of the old version stay invalid.
 board_version = Sequence("board_version", metadata=metadata)
 
 boards = Table(
@@ -47,16 +47,16 @@ boards = Table(
     Column("board", Text, primary_key=True),
     Column("definition", JSONB, nullable=False),
     Column("version", BigInteger, nullable=False, server_default=board_version.next_value()),
-    # Its first version: never another board's, not even of one of the same name. The archive knows it by it.
+    # The first version, which no other board ever has. The journal and the snapshots refer to a board by it.
     Column("id", BigInteger, nullable=False, unique=True),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     Column("updated_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
-    # The flow that alone writes to the board: `campus` or `index`.
+    # The flow that owns the board: `campus` or `index`.
     Column("owner", Text),
 )
 
-# Definitions that are no longer in force, and whose keys may still be in Valkey: a row is written by the
-# transaction that retires the definition, and goes when the keys are gone.
+# Definitions that are no longer in force, but whose keys may still exist in Valkey. The transaction that
+# retires a definition writes the row; it is deleted after the keys.
 retired_definitions = Table(
     "retired_definitions",
     metadata,
@@ -76,8 +76,7 @@ api_keys = Table(
     metadata,
     Column("id", Uuid, primary_key=True),
     Column("prefix", Text, nullable=False, unique=True),
-    # SHA-256 of the whole key. A key has 256 random bits, so there is nothing to guess that a slow or salted
-    # hash would protect.
+    # SHA-256 of the whole key. A key has 256 random bits, so a slow or salted hash would add no protection.
     Column("digest", LargeBinary, nullable=False, unique=True),
     Column("project", Text, nullable=False, comment="'*' is every project"),
     Column("scopes", ARRAY(Text), nullable=False),
@@ -94,7 +93,7 @@ project_secrets = Table(
     Column("project", Text, nullable=False, index=True),
     Column("use", Text, nullable=False),
     Column("algorithm", Text, nullable=False),
-    # Not a digest: a token or a signature is verified with the secret itself.
+    # Not a digest, because verifying a token or a signature needs the secret itself.
     Column("key", Text, nullable=False, comment="the secret itself, or a public key as PEM"),
     Column("required", Boolean, nullable=False, server_default=false()),
     Column("label", Text, nullable=False, server_default=""),
@@ -103,7 +102,7 @@ project_secrets = Table(
     CheckConstraint("use IN ('players', 'signatures')", name="use"),
 )
 
-# A window as it was at a moment. Its id is made from its identity, so taking it again replaces it.
+# A window at a moment. The id is a hash of the identity, so taking a snapshot again replaces it.
 snapshots = Table(
     "snapshots",
     metadata,
@@ -124,7 +123,7 @@ snapshots = Table(
     UniqueConstraint("board_id", "period", "cut", "taken_for", "slot", name="uq_snapshots_identity"),
 )
 
-# What orders entries is stored as it was ranked: see `boards/ordering.py`.
+# With the values that entries were ranked by; see `boards/ordering.py`.
 snapshot_entries = Table(
     "snapshot_entries",
     metadata,
@@ -159,9 +158,9 @@ jobs = Table(
     Column("seconds", Float(53), nullable=False, server_default="0"),
 )
 
-# A row for each accepted submission, and for whatever else changed entries. Its stream's id (the moment in
-# milliseconds, and a number) and its place in the call are its identity: what comes again lands on itself.
-# Partitions are months, and made by `journal.store`.
+# A row for each accepted submission, and for every other change of an entry. Its identity is the id of the
+# stream's entry (milliseconds and a number) and its place in the call, so no row is stored twice. There is a
+# partition for each month; `journal/store/rows.py` creates them.
 journal = Table(
     "journal",
     metadata,
@@ -173,18 +172,18 @@ journal = Table(
     Column("kind", Text, nullable=False, comment="submit, remove, …"),
     Column("call", Text, nullable=False),
     Column("now", BigInteger, nullable=False, comment="when the call was made; microseconds since 1970"),
-    # Bytes, as the member: text in PostgreSQL cannot hold U+0000.
+    # Bytes, like the member, because text in PostgreSQL cannot hold U+0000.
     Column("id", LargeBinary, comment="as the client gave it; null: made, ~CALL.INDEX"),
     Column("member", LargeBinary, nullable=False),
     Column("score", Numeric, comment="in the fewest digits that give the same double, or exact int64"),
     Column("at", BigInteger, nullable=False, comment="microseconds since 1970"),
-    # Not jsonb, which refuses U+0000 and does not keep the text as it was.
+    # Not jsonb, which refuses U+0000 and does not keep the text.
     Column("groups", JSON),
     Column("op", Text),
     Column("metadata", JSON),
-    # A window is recounted from the submissions of its time.
+    # For recounting a window: the submissions of its time,
     Index("ix_journal_at", "board_id", "at"),
-    # And from what was placed in it, by its name.
+    # and the entries placed in it, by its name.
     Index("ix_journal_placed", "board_id", "op", postgresql_where=text("kind = 'place'")),
     postgresql_partition_by="RANGE (recorded_at)",
 )
@@ -209,7 +208,7 @@ campuses = Table(
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
 )
 
-# May be an application's own table, which has more columns than these.
+# May be the application's own table, with further columns.
 users = Table(
     "users",
     metadata,
@@ -261,7 +260,8 @@ badges = Table(
     Index("ix_badges_earned", "earned_ymd"),
 )
 
-# The days that are finalized, or about to be: what each was asked for, and which of it was answered.
+# Days that are finalized or about to be. `asked` counts the reasons to finalize a day, `answered` those acted
+# on.
 lb_days = Table(
     "lb_days",
     metadata,
@@ -276,7 +276,7 @@ lb_days = Table(
     Index("ix_lb_days_campus", "campus_id", "ymd"),
 )
 
-# What a finalized day was scored from: it can be scored again when its hashes are gone.
+# The counters of a finalized day, for scoring it again after its hashes have expired.
 lb_counters = Table(
     "lb_counters",
     metadata,
@@ -298,7 +298,7 @@ lb_counters = Table(
     Index("ix_lb_counters_user", "user_id", "ymd"),
 )
 
-# What is to be told of finalized days. The relay numbers rows in the order of their commits.
+# Events of finalized days that are to be sent. The relay numbers rows in the order of their commits.
 lb_outbox = Table(
     "lb_outbox",
     metadata,
@@ -310,7 +310,7 @@ lb_outbox = Table(
     Column("number", BigInteger, unique=True),
 )
 
-# What `/metrics` tells of the campuses, whichever process did it.
+# Metrics of the campuses, summed over all processes.
 lb_totals = Table(
     "lb_totals",
     metadata,

@@ -1,1 +1,1 @@
-"""Boards whose scores are ratings: matches in, ratings out."""
+"""Boards whose scores are ratings, computed from matches."""

@@ -1,4 +1,4 @@
-"""Glicko-2, as Mark Glickman's «Example of the Glicko-2 system» has it, step by step. Pure."""
+"""Glicko-2, by the steps of Mark Glickman's «Example of the Glicko-2 system». Pure."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# Points on the usual scale for one on Glicko-2's own.
+# Points of the usual scale for one of Glicko-2's own.
 SCALE: Final = 173.7178
-# The volatility is found to within this.
+# The tolerance of the volatility.
 TOLERANCE: Final = 0.000001
-# No search takes nearly as many steps.
+# A limit far above the steps of any search.
 MOST_STEPS: Final = 1000
-# Who is this much better, on Glicko-2's own scale, is as good as certain to win; beyond it, nothing could be
-# learnt from a result, and the variance would leave the range of doubles.
+# A greater difference, on Glicko-2's own scale, counts as this one. It makes the win all but certain; beyond
+# it the variance would leave the range of doubles.
 FARTHEST: Final = 30.0
 
 
@@ -33,7 +33,7 @@ class Game(NamedTuple):
 
 
 def rated(player: Glicko2Player, games: Sequence[Game], tau: float) -> Glicko2Player:
-    """The player after a rating period with these games, of which there is at least one.
+    """The player after a rating period with these games, at least one.
 
     >>> player, weak, even, strong = (
     ...     Glicko2Player(*each, 0.06) for each in [(1500, 200), (1400, 30), (1550, 100), (1700, 300)]
@@ -57,7 +57,7 @@ def rated(player: Glicko2Player, games: Sequence[Game], tau: float) -> Glicko2Pl
 
 
 def _weight(phi: float) -> float:
-    """How much a result against an opponent of this deviation tells: the paper's g."""
+    """The weight of a result against an opponent of this deviation: the paper's g."""
     return 1 / math.sqrt(1 + 3 * phi**2 / math.pi**2)
 
 

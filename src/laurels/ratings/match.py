@@ -1,4 +1,4 @@
-"""A match: who played and how it ended; as it is given, and what became of it. Pure."""
+"""Matches: as given, as validated, and their results. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 
 class Match(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """What a caller gives: the `winner`, null for a draw; or each player's rank, in the order of `players`.
+    """A match as a caller gives it: the `winner`, null for a draw; or each player's rank, in the order of
+    `players`.
 
     >>> msgspec.json.encode(Match(["ada", "bob"], "ada"))
     b'{"players":["ada","bob"],"winner":"ada"}'
@@ -49,7 +50,7 @@ class Match(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
 
 
 class RatedPlayer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Where a match left one player, in the board's first window. Ranks count from 1."""
+    """A player's rating and rank after a match, in the board's first window. Ranks count from 1."""
 
     member: str
     rating: int | float
@@ -60,11 +61,11 @@ class RatedPlayer(msgspec.Struct, frozen=True, omit_defaults=True):
     games: int
     provisional: bool
     deviation: float | msgspec.UnsetType = msgspec.UNSET
-    """How far the rating may be off; where the system tells."""
+    """The uncertainty of the rating, if the system has one."""
 
 
 class Matched(msgspec.Struct, frozen=True):
-    """What became of a match: each player, in the order that they were given."""
+    """The result of a match: its players, in the order given."""
 
     id: str
     applied: bool
@@ -72,7 +73,7 @@ class Matched(msgspec.Struct, frozen=True):
 
 
 class CheckedMatch(msgspec.Struct, frozen=True):
-    """A match that the board accepts: its players as submissions of ratings to come, and their ranks."""
+    """A valid match: its players as submissions without a rating yet, and their ranks."""
 
     given: Match
     parts: list[Checked]
@@ -80,12 +81,12 @@ class CheckedMatch(msgspec.Struct, frozen=True):
 
     @property
     def id(self) -> str:
-        """As it was given, or as it was made of its call; then it is the first player's."""
+        """The given id, or one made from the call and the index of the first player."""
         return self.parts[0].id
 
 
 def check_match(board: Board, given: Match, now: Moment, call: str, index: int = 0) -> CheckedMatch:
-    """Everything that can be known without the store; raises `InvalidInput` naming the field.
+    """Validates a match as far as possible without Valkey; raises `InvalidInput` with the field.
 
     `index`: the first player's place in the call.
     """
@@ -106,7 +107,7 @@ def check_match(board: Board, given: Match, now: Moment, call: str, index: int =
 
 
 def _check_players(rating: Rating, given: Match) -> list[int]:
-    """The ranks of the players, who are as many as they can be."""
+    """Validates the players; returns their ranks."""
     players, most = given.players, most_players(rating)
     if len(players) < 2:
         raise InvalidInput.at("players", f"a match has two players or more, not {len(players)}")
@@ -123,7 +124,7 @@ def _check_players(rating: Rating, given: Match) -> list[int]:
         return given.ranks
     if len(players) > 2:
         raise InvalidInput.at(
-            "ranks", "give a rank for each of the players; a winner tells too little of them"
+            "ranks", "give a rank for each of the players: with more than two, a winner is not enough"
         )
     if given.winner is not None and given.winner not in players:
         raise InvalidInput.at("winner", "is not one of the players; null means a draw")

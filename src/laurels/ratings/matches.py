@@ -1,9 +1,9 @@
-"""Matches on their way in: read, computed and written so that no player's two matches miss each other.
+"""Applies matches: computes the ratings and writes them, without losing an update of a player's rating.
 
-Ratings are computed here, from the states that the players were last seen with, and written by one call
-that compares these states first. Where one has changed, nothing is written; Valkey tells how it is, and the
-matches are computed again. Matches that wait while a call for their board is under way go out together in the
-next one, in the order they came, so that players who meet often within a process cost nothing more.
+Ratings are computed from the players' last known states, and written by one call that compares these states
+first. If one has changed, the call writes nothing and returns the present states, and the ratings are
+computed again. Matches that arrive while a call for their board is under way are batched in the next one, in
+order. So matches of the same player do not conflict within a process.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ if TYPE_CHECKING:
     from laurels.valkey.client import Valkey, Value
     from laurels.valkey.messages import Durability, PlayerRanks
 
-# A call is computed anew whenever another process was first: then that one's matches went through.
+# Attempts of a call. One fails only if another process has applied a match of the same players.
 ATTEMPTS: Final = 1000
-# Players whose states are remembered, so that Valkey need not be asked before each call.
+# Players whose last states are cached, so that most calls need no read before.
 MOST_REMEMBERED: Final = 100_000
-# Each match writes its entries by itself, so that it can tell its ranks: twice as dear as together.
+# Each match writes its entries separately, to report its ranks, which costs twice as much as together.
 COST_OF_ORDER: Final = 2
 
 _Waiting = tuple[Match, "asyncio.Future[Matched]"]
@@ -54,7 +54,7 @@ _Waiting = tuple[Match, "asyncio.Future[Matched]"]
 
 @dataclass(slots=True)
 class _MatchQueue:
-    """Matches of one board that wait for the call under way."""
+    """Matches of one board that wait for the next call."""
 
     waiting: deque[_Waiting] = field(default_factory=deque[_Waiting])
     is_sending: bool = False
@@ -62,7 +62,7 @@ class _MatchQueue:
 
 @dataclass(slots=True)
 class _MatchCall:
-    """Matches that go out together, and who waits for each."""
+    """The matches of one call, and the future of each."""
 
     board: Board
     now: Moment
@@ -72,7 +72,7 @@ class _MatchCall:
 
 
 class Matches:
-    """Sends matches to the boards that it finds in the catalog."""
+    """Applies matches. Concurrent matches of a board share calls."""
 
     def __init__(self, valkey: Valkey, catalog: Catalog, rolling: Rolling, clock: Clock) -> None:
         self._valkey = valkey
@@ -85,12 +85,12 @@ class Matches:
         self._states: dict[tuple[BoardRef, bytes], bytes] = {}
 
     async def play(self, ref: BoardRef, given: Match, durability: Durability = "fast") -> Matched:
-        """One match, and where it leaves its players."""
+        """Applies a match, and returns the players' new ratings and ranks."""
         board = await self._catalog.board(ref)
         board.require_writer(None)
         try:
             check_match(board, given, self._clock(), "")
-        except InvalidInput:  # by a definition that another process may have changed
+        except InvalidInput:  # maybe by an outdated definition
             check_match(await self._catalog.in_force(ref), given, self._clock(), "")
         queue = self._queues.setdefault((ref, durability), _MatchQueue())
         answer: asyncio.Future[Matched] = asyncio.get_running_loop().create_future()
@@ -112,14 +112,14 @@ class Matches:
                         taken.append(queue.waiting.popleft())
                         room -= len(taken[-1][0].players)
                     await self._send(ref, taken, durability)
-                except Exception as error:  # noqa: BLE001  # whatever it is, nobody may wait for ever
+                except Exception as error:  # noqa: BLE001  # every waiting caller gets the error
                     for _, answer in taken:
                         _answer(answer, error)
         finally:
             queue.is_sending = False
 
     async def _send(self, ref: BoardRef, taken: list[_Waiting], durability: Durability) -> None:
-        """Together; or one by one where another program has a key that some of them need."""
+        """Sends matches together; or one by one, if another program has a key that some of them need."""
         try:
             await self._send_together(ref, taken, durability)
         except KeyTaken:
@@ -133,7 +133,7 @@ class Matches:
 
     async def _send_together(self, ref: BoardRef, taken: list[_Waiting], durability: Durability) -> None:
         call = self._checked(await self._catalog.board(ref), taken)
-        known = self._guess(call)
+        known = self._known_states(call)
         for _ in range(ATTEMPTS):
             if not call.matches:
                 return
@@ -144,7 +144,7 @@ class Matches:
                 continue
             except DefinitionChanged as changed:
                 call = self._checked(await self._catalog.refresh(ref, changed.known), taken)
-                known = self._guess(call)
+                known = self._known_states(call)
                 continue
             except OutcomeUnknown as error:
                 for played, answer in zip(call.matches, call.answers, strict=True):
@@ -153,21 +153,21 @@ class Matches:
             if not isinstance(reply, StaleStates):
                 self._remember(ref, sheet)
                 self._rolling.prepare(call.board, call.now)
-                _tell(call, sheet, reply)
+                _answer_all(call, sheet, reply)
                 return
             members = dict.fromkeys(part.member for played in call.matches for part in played.parts)
             known = KnownRatings(
                 dict(zip(members, reply.states, strict=True)), list(map(bool, reply.repeated))
             )
-        raise Unavailable(f"{ref}: its players' ratings change too fast; try again")
+        raise Unavailable(f"{ref}: other matches changed the players' ratings on every attempt; try again")
 
     def _checked(self, board: Board, taken: list[_Waiting]) -> _MatchCall:
-        """What the board accepts; the others are told."""
+        """The valid matches; fails the futures of the others."""
         board.require_writer(None)
         call = _MatchCall(board, self._clock(), secrets.token_urlsafe(16), [], [])
         index = 0
         for given, answer in taken:
-            if answer.done():  # refused before, or whoever asked has gone
+            if answer.done():  # refused before, or its caller was cancelled
                 continue
             try:
                 call.matches.append(check_match(board, given, call.now, call.id, index))
@@ -178,8 +178,8 @@ class Matches:
             index += len(given.players)
         return call
 
-    def _guess(self, call: _MatchCall) -> KnownRatings:
-        """What this process saw last; nothing, where it has not seen a player. Valkey knows better."""
+    def _known_states(self, call: _MatchCall) -> KnownRatings:
+        """The last states that this process knows; b"" for others."""
         members = {part.member for played in call.matches for part in played.parts}
         states = {member: self._states.get((call.board.ref, member), b"") for member in members}
         return KnownRatings(states, [False] * len(call.matches))
@@ -195,7 +195,7 @@ class Matches:
     ) -> tuple[Sheet, list[PlayerRanks] | StaleStates]:
         board = call.board
         rating = board.definition.rating
-        if rating is None:  # or no match would have been accepted
+        if rating is None:  # never for a valid match
             raise InvalidInput.at("players", "the board takes scores, not matches")
         sheet = Sheet.of(rating, call.matches, known)
         is_durable = durability != "fast"
@@ -227,7 +227,7 @@ class Matches:
 
 
 def _players_a_call(board: Board) -> int:
-    """How many fit one call, all of them in every group."""
+    """How many players fit one call, if each is in every group."""
     return cuts_a_call(board) // ((1 + len(board.definition.groups)) * COST_OF_ORDER)
 
 
@@ -236,7 +236,7 @@ def _made_by(given: str) -> str:
     return made[1] if made else ""
 
 
-def _tell(call: _MatchCall, sheet: Sheet, ranks: list[PlayerRanks]) -> None:
+def _answer_all(call: _MatchCall, sheet: Sheet, ranks: list[PlayerRanks]) -> None:
     told = iter(ranks)
     for played, answer, outcomes, is_repeated in zip(
         call.matches, call.answers, sheet.outcomes, sheet.known.repeated, strict=True
@@ -264,7 +264,7 @@ def _rated_player(sheet: Sheet, part: Checked, outcome: RatingChange, ranks: Pla
 
 
 def _answer(waiting: asyncio.Future[Matched], outcome: Matched | Exception) -> None:
-    if waiting.done():  # whoever asked has gone
+    if waiting.done():  # the caller was cancelled
         return
     if isinstance(outcome, Exception):
         waiting.set_exception(outcome)

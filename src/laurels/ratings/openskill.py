@@ -1,6 +1,6 @@
-"""Matches of many players: the Plackett-Luce model of Weng and Lin, by the package `openskill`. Pure.
+"""Ratings of matches with many players: the Plackett-Luce model of Weng and Lin. Pure.
 
-The package is not among those that Laurels needs; whoever defines such a board installs it.
+Needs the optional package `openskill`.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ if TYPE_CHECKING:
 
 PACKAGE: Final = "openskill"
 
-# A rating, and how far it may be off.
+# A rating and its uncertainty.
 Skill = tuple[float, float]
 
 
 def check_installed() -> None:
-    """Raises `InvalidInput` where the package is missing."""
+    """Raises `InvalidInput` if the package is missing."""
     if importlib.util.find_spec(PACKAGE) is None:
         raise InvalidInput.at("rating.system", f"needs the Python package {PACKAGE}, which is not installed")
 
 
 @lru_cache(maxsize=256)
 def _model(initial: float, deviation: float) -> Any:  # noqa: ANN401  # the package may be missing
-    """In the proportions that the package has for 25 and 25/3."""
+    """The model, in the proportions of the package's defaults of 25 and 25/3."""
     check_installed()
     models = importlib.import_module(f"{PACKAGE}.models")
     return models.PlackettLuce(mu=initial, sigma=deviation, beta=deviation / 2, tau=deviation / 100)
 
 
 def rated(newcomer: Skill, players: Sequence[Skill], ranks: Sequence[int]) -> list[Skill]:
-    """Each player after a match, everybody for themselves; the best has the least rank."""
+    """Each player after a match without teams. The best player has the lowest rank."""
     model = _model(*newcomer)
     teams = [[model.rating(mu=rating, sigma=deviation)] for rating, deviation in players]
     return [(player.mu, player.sigma) for (player,) in model.rate(teams, ranks=list(map(float, ranks)))]

@@ -1,4 +1,4 @@
-"""Matches folded over their players, one after the other, into one call. Pure."""
+"""Computes the matches of one call, one after the other. Pure."""
 
 from __future__ import annotations
 
@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class KnownRatings:
-    """What matches are computed from: each player's state as Valkey has it, and whether a match's id was seen
-    before.
-    """
+    """What matches are computed from: the players' states, and which match ids were seen before."""
 
     states: Mapping[bytes, bytes]
     repeated: Sequence[bool]
@@ -31,27 +29,27 @@ class KnownRatings:
 
 @dataclass(slots=True)
 class Sheet:
-    """What matches leave: their players as submissions of ratings, and the states that these end in."""
+    """The results of matches: submissions of ratings, journal rows, and the players' new states."""
 
     rating: Rating
     known: KnownRatings
     parts: list[Checked] = field(default_factory=list["Checked"])
     skip: list[int] = field(default_factory=list[int])
-    """1 for each part that enters no window."""
+    """For each part 1 if it enters no window, else 0."""
     journal: list[RowFields] = field(default_factory=list["RowFields"])
     outcomes: list[list[RatingChange]] = field(default_factory=list[list[RatingChange]])
-    """Of each player of each match."""
+    """For each match, of each player."""
     states: dict[bytes, RatingState] = field(default_factory=dict[bytes, RatingState])
     changed: dict[bytes, bytes] = field(default_factory=dict[bytes, bytes])
 
     @classmethod
     def of(cls, rating: Rating, matches: Sequence[CheckedMatch], known: KnownRatings) -> Sheet:
-        """The matches in their order; one that was seen before changes nothing."""
+        """Computes the matches in order. A repeated match changes nothing."""
         sheet = cls(rating, known)
         for played, is_repeated in zip(matches, known.repeated, strict=True):
             states = [sheet._state(part.member) for part in played.parts]
             if is_repeated:
-                sheet._stand(played, states)
+                sheet._repeat(played, states)
             else:
                 sheet._play(played, outcomes(rating, states, played.ranks))
         return sheet
@@ -66,7 +64,7 @@ class Sheet:
             state = self.states[member] = RatingState.parse(known) if known else newcomer(self.rating)
         return state
 
-    def _stand(self, played: CheckedMatch, states: list[RatingState]) -> None:
+    def _repeat(self, played: CheckedMatch, states: list[RatingState]) -> None:
         self.parts += played.parts
         self.skip += [1] * len(states)
         self.outcomes.append([RatingChange(state, state, 0.0) for state in states])

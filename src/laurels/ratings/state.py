@@ -1,4 +1,4 @@
-"""What a rating system knows of a player, and how Valkey and the journal keep it. Pure."""
+"""A player's rating state, and its text in Valkey and the journal. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple, Self
 
 
 class RatingState(NamedTuple):
-    """A player between two matches; what the system does not use is 0.
+    """A player's state. Fields that the rating system does not use are 0.
 
     >>> RatingState(1016.0, 1).text()
     b'1016.0 1 0.0 0.0'
@@ -20,7 +20,7 @@ class RatingState(NamedTuple):
     volatility: float = 0.0
 
     def text(self) -> bytes:
-        """In the fewest digits that give the same doubles: equal states have equal texts."""
+        """The text with the fewest digits that give the same doubles, so equal states have equal texts."""
         return f"{self.rating!r} {self.games} {self.deviation!r} {self.volatility!r}".encode()
 
     @classmethod

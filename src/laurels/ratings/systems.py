@@ -1,4 +1,4 @@
-"""What a match makes of its players, by the system that their board is defined with. Pure."""
+"""The rating systems behind one interface: new players, and the outcome of a match. Pure."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ if TYPE_CHECKING:
 
     from laurels.boards.rating import Rating
 
-# Of one match, by the systems that rate more than two: their cost grows with the square.
+# In one match of OpenSkill. The cost grows with the square of the players.
 MOST_PLAYERS: Final = 64
 
 
 class RatingChange(NamedTuple):
-    """What a match did to one player."""
+    """A player before and after a match."""
 
     before: RatingState
     after: RatingState
     change: float
-    """What the rating gained."""
+    """Of the rating."""
 
 
 def newcomer(rating: Rating) -> RatingState:
-    """Who has not played yet."""
+    """The state of a player who has not played yet."""
     if isinstance(rating, Elo):
         return RatingState(float(rating.initial))
     volatility = rating.volatility if isinstance(rating, Glicko2) else 0.0
@@ -35,18 +35,18 @@ def newcomer(rating: Rating) -> RatingState:
 
 
 def most_players(rating: Rating) -> int:
-    """How many a match can have."""
+    """The most players that a match can have."""
     return MOST_PLAYERS if isinstance(rating, OpenSkill) else 2
 
 
 def check_available(rating: Rating | None) -> None:
-    """Raises `InvalidInput` where what the system needs is not installed."""
+    """Raises `InvalidInput` if the system needs a package that is not installed."""
     if isinstance(rating, OpenSkill):
         openskill.check_installed()
 
 
 def outcomes(rating: Rating, players: Sequence[RatingState], ranks: Sequence[int]) -> list[RatingChange]:
-    """What the match does to each; ranks count from the best, and equal ones are a draw.
+    """The outcome for each player. The best rank is the lowest; equal ranks are a draw.
 
     >>> board = Elo(system="elo")
     >>> [outcome.after.rating for outcome in outcomes(board, [newcomer(board)] * 2, [1, 2])]
@@ -67,7 +67,7 @@ def _moved(before: RatingState, change: float) -> RatingChange:
 
 
 def _rated(rating: Glicko2, before: RatingState, opponent: RatingState, result: float) -> RatingChange:
-    """Each match is a rating period of its own. Nobody is less certain than a newcomer."""
+    """Rates a match as a rating period of its own. The deviation never exceeds a newcomer's."""
     player, other = (
         glicko2.Glicko2Player(each.rating, each.deviation, each.volatility) for each in (before, opponent)
     )

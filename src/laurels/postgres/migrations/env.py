@@ -1,4 +1,4 @@
-"""What Alembic runs; `postgres.migrate` hands it the connection."""
+"""Alembic's environment. `postgres/migrate.py` passes the connection."""
 
 from __future__ import annotations
 
