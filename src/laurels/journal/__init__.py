@@ -1,3 +1,1 @@
-"""The journal: a row for every change, drained from Valkey into PostgreSQL, and replayed to rebuild
-a board.
-"""
+"""The journal: a row for every change, drained from Valkey into PostgreSQL and replayed from there."""

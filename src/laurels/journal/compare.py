@@ -31,19 +31,21 @@ class Doubt(NamedTuple):
 @dataclass
 class Comparison:
     different: int = 0
-    told: list[str] = field(default_factory=list[str])
+    described: list[str] = field(default_factory=list[str])
 
     def add(self, address: WindowAddress, member: bytes, why: str) -> None:
         self.different += 1
-        if len(self.told) < MOST_DESCRIBED:
+        if len(self.described) < MOST_DESCRIBED:
             name = f"{address.token} {address.cut}".strip(" |")
-            self.told.append(f"{name}: {member_text(member)}: {why}")
+            self.described.append(f"{name}: {member_text(member)}: {why}")
 
-    def add_rating(self, member: bytes, live: bytes | None, told: bytes | None) -> None:
+    def add_rating(self, member: bytes, live: bytes | None, rebuilt: bytes | None) -> None:
         self.different += 1
-        if len(self.told) < MOST_DESCRIBED:
-            states = [state.decode() if state else "none" for state in (live, told)]
-            self.told.append(f"rating: {member_text(member)}: has {states[0]}, by the journal {states[1]}")
+        if len(self.described) < MOST_DESCRIBED:
+            states = [state.decode() if state else "none" for state in (live, rebuilt)]
+            self.described.append(
+                f"rating: {member_text(member)}: has {states[0]}, by the journal {states[1]}"
+            )
 
 
 # A member's place and metadata in a window; None without an entry.
@@ -82,18 +84,18 @@ class Comparer:
         for address, members in by_address.items():
             for first in range(0, len(members), MEMBERS_A_CALL):
                 some = members[first : first + MEMBERS_A_CALL]
-                live, told = [await self._held(board, address, some) for board in self._boards]
+                live, rebuilt = [await self._held(board, address, some) for board in self._boards]
                 for member in some:
-                    if live[member] != told[member]:
-                        why = _why(self._boards[0], live[member], told[member])
+                    if live[member] != rebuilt[member]:
+                        why = _why(self._boards[0], live[member], rebuilt[member])
                         comparison.add(address, member, why)
 
     async def compare_ratings(self, comparison: Comparison) -> None:
         """Compares the state of every player, behind a fence."""
-        live, told = [await self._states(board) for board in self._boards]
-        for member in sorted(live.keys() | told.keys()):
-            if live.get(member) != told.get(member):
-                comparison.add_rating(member, live.get(member), told.get(member))
+        live, rebuilt = [await self._states(board) for board in self._boards]
+        for member in sorted(live.keys() | rebuilt.keys()):
+            if live.get(member) != rebuilt.get(member):
+                comparison.add_rating(member, live.get(member), rebuilt.get(member))
 
     async def _states(self, board: Board) -> dict[bytes, bytes]:
         found: dict[bytes, bytes] = {}
@@ -115,15 +117,15 @@ class Comparer:
         }
 
 
-def _why(board: Board, live: _Held, told: _Held) -> str:
+def _why(board: Board, live: _Held, rebuilt: _Held) -> str:
     if live is None:
         return "is in the journal alone"
-    if told is None:
+    if rebuilt is None:
         return "is not in the journal"
-    if live[0] == told[0]:
+    if live[0] == rebuilt[0]:
         return "has other metadata"
     parse = board.ordering.parse_place
-    (score, at), (journaled, then) = parse(live[0]), parse(told[0])
+    (score, at), (journaled, then) = parse(live[0]), parse(rebuilt[0])
     if score == journaled:
         return f"reached {score} at {at}, by the journal at {then}"
     return f"has {score}, by the journal {journaled}"

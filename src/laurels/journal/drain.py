@@ -331,9 +331,7 @@ class Drain:
         return new
 
     async def _append(self, connection: AsyncConnection, readings: dict[Stream, _Reading]) -> int:
-        """Stores all streams at once, or one entry at a time if PostgreSQL refuses one; the number
-        of rows.
-        """
+        """Stores all streams at once, or entry by entry if PostgreSQL refuses one; the number of rows."""
         try:
             return await self.store.append(connection, _entries_of(readings))
         except Unstorable:

@@ -27,13 +27,9 @@ REMOVE: Final = "remove"
 PLACE: Final = "place"
 """Entries placed in a window as they are, by an import. `op` is the window, `groups` the group."""
 MATCH: Final = "match"
-"""Players of matches. `score` is the rating, None for a player who enters no window; `op` is the rating
-state.
-"""
+"""Players of matches: `score` is the rating, None outside of windows; `op` is the rating state."""
 ERASE: Final = "erase"
-"""The removal of an erased member from the windows that go on; the row has the name that replaces the
-member's.
-"""
+"""The removal of an erased member, under its new name, from the windows that go on."""
 METADATA: Final = "metadata"
 """New metadata for an entry; `op` and `groups` as for `PLACE`."""
 

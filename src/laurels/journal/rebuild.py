@@ -189,9 +189,9 @@ class _Work:
                 await (self._put_in_force(shard) if self._puts_in_force else self._compare(shard))
             finally:
                 await replay.abandon()
-        return self._told(shards)
+        return self._result(shards)
 
-    def _told(self, shards: list[_Shard]) -> Rebuilding:
+    def _result(self, shards: list[_Shard]) -> Rebuilding:
         begins = min((each.begins for each in shards if each.begins is not None), default=None)
         last = max((each.last for each in shards if each.last is not None), default=None)
         return Rebuilding(
@@ -202,7 +202,7 @@ class _Work:
             begins=None if begins is None else datetime_of(begins),
             watermark=None if last is None else last.recorded_at,
             doubled=sum(each.replay.doubled for each in shards),
-            differences=self._comparison.told,
+            differences=self._comparison.described,
             different=self._comparison.different,
         )
 

@@ -412,9 +412,7 @@ def placed(board: Board, token: str, groups: dict[str, str] | None) -> Target | 
 
 
 def _of_match(row: JournalRow, together: _Together) -> JournalRow:
-    """The submission of a player's rating; records the state. The players of a match share its id, so the
-    submission has none.
-    """
+    """The submission of a rating, without the id, which all players of the match share; records the state."""
     together.states[row.member] = row.op
     if not row.id.startswith(f"~{row.call}."):
         together.matches.add(row.id)

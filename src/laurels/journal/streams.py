@@ -124,9 +124,7 @@ class Journals:
         return self._recent
 
     async def backlog(self) -> Backlog:
-        """Reads the backlog and sets its metrics. Without PostgreSQL, of the boards that were known
-        before.
-        """
+        """Reads the backlog and sets its metrics. Without PostgreSQL, of the boards known before."""
         streams = [stream for _, known in await self.by_board() for stream in known]
         waiting = {stream: count for stream, count in (await self.lengths(streams)).items() if count}
         oldest = (await self.oldest(list(waiting))).values()

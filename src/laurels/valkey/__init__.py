@@ -1,1 +1,1 @@
-"""Valkey: the client, and one typed stub for each function of our library."""
+"""Valkey: the client, commands by type of key, and a typed stub for each function of the library."""

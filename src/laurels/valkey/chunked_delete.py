@@ -31,9 +31,7 @@ class Discards:
         self._valkey = valkey
 
     async def discard(self, *keys: str, guard: Guard | None = None) -> None:
-        """Takes these keys of one slot away. Raises `DefinitionChanged`, and does nothing, when the guard
-        does not hold.
-        """
+        """Takes away keys of one slot; raises `DefinitionChanged` if the guard does not hold."""
         token = secrets.token_hex(4)
         named = {key: f"{key}|gone:{token}" for key in keys}
         guard = guard or Guard(keys[0])

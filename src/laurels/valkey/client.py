@@ -97,9 +97,7 @@ def _raise_redirection(reply: Reply) -> None:
 
 
 class Valkey:
-    """Connections to one node or a cluster. It never sends a call again that may have run, or a score could
-    count twice.
-    """
+    """Connections to one node or a cluster. A call that may have run is never sent again."""
 
     def __init__(
         self,
@@ -152,9 +150,7 @@ class Valkey:
         return results
 
     async def command(self, *words: Value, wait: float = 0) -> Reply:
-        """Runs a command that reads, or that may be repeated without harm. `wait`: how many seconds it may
-        block.
-        """
+        """Runs a command that may be repeated without harm. `wait`: how many seconds it may block."""
         with translated(writing=False, words=words):
             if self._cluster is None:
                 async with asyncio.timeout(ANSWER_SECONDS + wait), self._turns:
@@ -175,9 +171,7 @@ class Valkey:
             return await self._cluster.on_owner(key_of(words), ask, SILENT_SECONDS + wait)
 
     async def commands(self, commands: Sequence[tuple[Value, ...]]) -> list[Reply]:
-        """Runs commands as `command` does, in one round trip to each node. If some fail, all were sent, and
-        the first error is raised.
-        """
+        """Runs commands as `command` does, in one round trip to each node; then raises the first error."""
         if not commands:
             return []
         with translated(writing=False):
@@ -225,9 +219,7 @@ class Valkey:
             return await self._call(words, durability)
 
     async def _call(self, words: tuple[Value, ...], durability: Durability = "fast") -> Reply:
-        """Sends the waits right after the call on its connection, because they cover that
-        connection's writes.
-        """
+        """Sends the waits right after the call, on the same connection, whose writes they cover."""
         milliseconds = int(WAIT_SECONDS * 1000)
         commands: list[tuple[Value, ...]] = [words]
         if durability != "fast":
@@ -254,9 +246,7 @@ class Valkey:
             raise OutcomeUnknown(f"Valkey did not have the write on disk within {WAIT_SECONDS} s ({reply!r})")
 
     async def _check_on_replicas(self, words: tuple[Value, ...], reply: Reply) -> None:
-        """Raises unless enough replicas had the write. A replaced primary may not know that it was replaced,
-        so the slots are read again.
-        """
+        """Raises unless enough replicas had the write; reads the slots again, as the node may be replaced."""
         if isinstance(reply, int) and reply >= self._replicas:
             return
         if self._cluster:
@@ -297,9 +287,7 @@ class Valkey:
         *,
         asking: bool = False,
     ) -> list[Reply]:
-        """Exchanges commands and replies with one node. Loads the function library first where a
-        node lacks it.
-        """
+        """Exchanges commands and replies with one node; loads the function library where it is missing."""
         prefix: list[tuple[Value, ...]] = [("ASKING",)] if asking else []
         talk = converse_in_one_history if commands[-1][0] == "WAIT" else converse
         replies = await talk(client.connection_pool, [*prefix, *commands], seconds)

@@ -151,9 +151,7 @@ class Cluster:
             raise
 
     async def refresh(self, epoch: int, doubted: Node | None = None) -> None:
-        """Reads the slots again, unless that was done since `epoch`. Concurrent calls share one reading,
-        which ends within `REFRESH_SECONDS`.
-        """
+        """Reads the slots again, unless done since `epoch`. Concurrent calls share one reading."""
         if self.epoch != epoch:
             return
         await asyncio.shield(self._reading(doubted))

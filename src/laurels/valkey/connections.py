@@ -1,6 +1,4 @@
-"""Connections to one node: exchanging commands and replies, and noticing that the node may have
-lost writes.
-"""
+"""Connections to one node: exchanging commands, and noticing when the node may have lost writes."""
 
 from __future__ import annotations
 
@@ -81,9 +79,7 @@ async def converse(
     commands: Sequence[tuple[Value, ...]],
     seconds: float | None = None,
 ) -> list[Reply]:
-    """Sends commands and returns their replies. `seconds`: how long each may take, its own wait not
-    included.
-    """
+    """Sends commands and returns their replies. `seconds`: for each reply, besides the command's own wait."""
     waits = [seconds and seconds + (WAIT_SECONDS if words[0] in WAITS else 0) for words in commands]
     try:
         connection = await pool.get_connection()
@@ -102,9 +98,7 @@ async def converse_in_one_history(
     commands: Sequence[tuple[Value, ...]],
     seconds: float | None = None,
 ) -> list[Reply]:
-    """As `converse`, for commands that end with `WAIT`. If the node was replaced in between, the last reply
-    is an error.
-    """
+    """As `converse`, for commands that end with `WAIT`: fails the WAIT if the node was replaced meanwhile."""
     before, *replies, after = await converse(pool, [_REPLICATION, *commands, _REPLICATION], seconds)
     if _history(before) is None or _history(before) != _history(after):
         replies[-1] = exceptions.ResponseError("the primary was replaced before its replicas had the write")

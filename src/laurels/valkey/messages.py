@@ -63,16 +63,14 @@ class PlayerRanks(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StaleStates:
-    """A call was computed from stale states: the present state of each player, and which matches
-    are repeated.
-    """
+    """The call was computed from stale states: the present states, and which matches are repeated."""
 
     states: list[bytes]
     repeated: list[int]
 
 
 class Report(NamedTuple):
-    """The result of one submission. Ranks count from 0; -1 and b"" where there is none."""
+    """The result of one submission. PlayerRanks count from 0; -1 and b"" where there is none."""
 
     applied: int
     place: bytes

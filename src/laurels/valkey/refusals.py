@@ -1,6 +1,4 @@
-"""Translates Valkey's errors for callers, by `laurels.outcomes`. Key names go to the log, never to
-callers.
-"""
+"""Translates Valkey's errors for callers, by `laurels.outcomes`. Key names go to the log only."""
 
 from __future__ import annotations
 

@@ -73,13 +73,13 @@ async def takes_writes(valkey: Valkey) -> bool:
     """False if memory is full; raises `Unavailable` if a primary refuses writes for another reason."""
     lacks_memory = False
     for reply in await valkey.ask_primaries("FCALL", "laurels_writable", 0):
-        told = error_reply(reply) if isinstance(reply, Exception) else None
-        meaning = of_valkey(told or "", writing=False)
-        if told and meaning.outcome is Outcome.DEFECT:
+        text = error_reply(reply) if isinstance(reply, Exception) else None
+        meaning = of_valkey(text or "", writing=False)
+        if text and meaning.outcome is Outcome.DEFECT:
             raise reply
-        if told and not told.startswith("OOM "):
-            raise Unavailable(told, advice=f"Valkey refuses: {meaning.advice}")
-        lacks_memory |= bool(told)
+        if text and not text.startswith("OOM "):
+            raise Unavailable(text, advice=f"Valkey refuses: {meaning.advice}")
+        lacks_memory |= bool(text)
     return not lacks_memory
 
 

@@ -22,9 +22,7 @@ _EXACT: Final = Context(prec=1200)
 
 @dataclass(slots=True)
 class Tally:
-    """The number of rows, and sums of their values. Different rows have different tallies, except
-    by chance.
-    """
+    """The number of rows, and sums of their values. Different rows hardly ever have the same."""
 
     rows: int = 0
     at: int = 0
