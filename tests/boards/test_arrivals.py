@@ -1,4 +1,4 @@
-"""Submissions that arrive together tie in the order of their arrival."""
+"""Submissions that arrive together rank in the order of their arrival."""
 
 from __future__ import annotations
 

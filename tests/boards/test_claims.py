@@ -1,4 +1,4 @@
-"""Which keys templates may claim."""
+"""Templates may claim no key of Laurels' own, and none of another board."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def definition(template: str, **fields: object) -> BoardDefinition:
 
 
 def own_keys(*, cluster: bool) -> list[str]:
-    """Every key that the deployment makes for itself, by the code that makes it."""
+    """Every key that Laurels makes for itself, by the code that makes it."""
     keys = ActivityKeys(cluster=cluster)
     of_users = [
         *(make(20251024, USER) for make in (keys.counters, keys.senders, keys.accepts, keys.seconds)),
@@ -64,7 +64,7 @@ def test_a_board_makes_no_key_of_a_name_that_windows_may_have():
 
 
 @pytest.mark.parametrize("template", ["arcade|metadata", "x|gone:1", "lb:z:overall:daily:1:x"])
-def test_what_is_kept_beside_windows_cannot_be_claimed(template: str):
+def test_further_keys_of_windows_cannot_be_claimed(template: str):
     with pytest.raises(InvalidInput):
         check_templates(MINE, definition(template), cluster=False)
 
@@ -106,7 +106,7 @@ SLOTS = {"daily": "2025-10-24", "yearly": "2025", "every_1s": "20251024", "all_t
 
 @st.composite
 def definitions(draw: st.DrawFn) -> tuple[BoardDefinition, str]:
-    """A definition with one templated window and, maybe, a group; and the window's name."""
+    """A definition with one templated window, perhaps with a group; and the window's name."""
     label = draw(st.sampled_from(sorted(SLOTS)))
     window = {"period": "every", "seconds": 1} if label == "every_1s" else {"period": label}
     template = draw(TEXTS) + ("" if label == "all_time" else "{slot}") + draw(st.just("") | TEXTS)

@@ -190,12 +190,12 @@ class TestFields:
     def test_bad_values_are_refused_by_their_path(self, field: str, value: object, path: str):
         assert path in problem(**{field: value})
 
-    def test_all_that_is_wrong_is_told_at_once(self):
+    def test_all_errors_are_reported_at_once(self):
         told = problem(order="up", shards=0, windows=[{"period": "daily", "keep": 0}], extra=1)
         assert all(path in told for path in ("order", "shards", "windows[0].keep", "extra"))
 
     @pytest.mark.parametrize("given", [None, [], "x", 1])
-    def test_what_is_no_object_is_refused(self, given: object):
+    def test_a_definition_that_is_not_an_object_is_refused(self, given: object):
         with pytest.raises(InvalidInput) as refused:
             parse_definition(given)
         assert [field.field for field in refused.value.fields] == ["definition"]
@@ -217,7 +217,7 @@ class TestFieldsTogether:
             ({"shards": 2, "keys": {"all_time": "x"}}, "keys: a board with shards"),
         ],
     )
-    def test_what_contradicts_is_refused(self, fields: dict[str, Any], told: str):
+    def test_contradicting_fields_are_refused(self, fields: dict[str, Any], told: str):
         assert told in problem(**fields)
 
     def test_int64_limits_reach_both_ends(self):
@@ -246,7 +246,7 @@ class TestKeep:
         assert windows({"period": "daily", "keep": keep})[0].keep == kept
 
     @pytest.mark.parametrize("keep", [0, -1, 1.5, True, "", "7", "P0D", "-P7D", "P", [], {}])
-    def test_anything_else_is_told_what_it_should_be(self, keep: object):
+    def test_other_values_are_refused_with_the_expected_form(self, keep: object):
         told = problem(windows=[{"period": "daily", "keep": keep}])
         assert told == "windows[0].keep: is a number of windows from 1, or an ISO duration such as 'P30D'"
 
@@ -324,7 +324,7 @@ class TestWindows:
             ),
         ],
     )
-    def test_a_sum_of_what_is_not_there_or_derived_is_refused(self, given: list[Any], told: str):
+    def test_a_sum_of_a_missing_or_derived_window_is_refused(self, given: list[Any], told: str):
         assert told in problem(windows=given)
 
 
@@ -435,7 +435,7 @@ def test_toml_and_json_declare_the_same_board():
         ({"keys": {"nothing": "x"}}, "keys.nothing"),
     ],
 )
-def test_what_is_wrong_between_fields_is_told_of_the_one_to_change(fields: dict[str, Any], field: str):
+def test_an_error_between_fields_names_the_field_to_change(fields: dict[str, Any], field: str):
     with pytest.raises(InvalidInput) as raised:
         parse_definition(fields)
     assert [each.field for each in raised.value.fields] == [field]

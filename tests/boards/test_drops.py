@@ -1,4 +1,4 @@
-"""Drops that are interrupted anywhere are finished later, and no board sees anything of an older one."""
+"""Interrupted drops are finished later, and no board shows anything of an older one."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _numbers = count(1)
 
 
 class ValkeyProxy:
-    """Passes on what Laurels sends to a Valkey at a unix socket, until it has sent so many times."""
+    """A proxy to a Valkey at a unix socket that stops after a number of sends."""
 
     def __init__(self, address: str) -> None:
         self._address = address
@@ -114,7 +114,7 @@ def engine(endpoints: Endpoints, clock: FixedClock) -> Generator[Laurels]:
 
 @pytest.fixture
 def cut_engine(endpoints: Endpoints, proxy: ValkeyProxy, clock: FixedClock) -> Generator[Laurels]:
-    """One whose Valkey can be taken away from it."""
+    """An engine whose connection to Valkey can be cut."""
     with Laurels(valkey_url=proxy.url, postgres_url=endpoints.postgres_url, clock=clock) as laurels:
         yield laurels
         proxy.allow(None)
@@ -202,7 +202,7 @@ def test_a_process_that_knows_the_dropped_board_cannot_write_to_it(
     assert left(raw, board) == []
 
 
-def test_a_worker_that_is_late_takes_nothing_from_the_next_board(
+def test_a_late_worker_deletes_nothing_of_the_next_board(
     engine: Laurels, cut_engine: Laurels, proxy: ValkeyProxy, fill: Callable[[], str]
 ):
     board = fill()

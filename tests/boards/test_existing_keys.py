@@ -1,4 +1,4 @@
-"""Keys of other programs under the names that templates make: left alone, or taken over."""
+"""Keys of other programs under the names of templates are left alone, or taken over with `adopt`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def engine(endpoints: Endpoints, clock: FixedClock) -> Generator[Laurels]:
 
 @pytest.fixture
 def name(raw: RawValkey) -> Generator[str]:
-    """What all keys of a test begin with."""
+    """The prefix of all keys of a test."""
     name = f"theirs-{next(_numbers)}"
     yield name
     for key in raw.client.scan_iter(f"{name}*", count=1000):
@@ -73,14 +73,16 @@ class TestDefinition:
         with pytest.raises(Conflict, match="country=BR"):
             engine.define(f"tests/{name}", grouped)
 
-    def test_what_has_another_type_is_refused_though_sorted_sets_are_adopted(
+    def test_keys_of_other_types_are_refused_even_with_adopt(
         self, engine: Laurels, raw: RawValkey, name: str
     ):
         raw.client.set(f"{name}:{TODAY}", "text")
         with pytest.raises(Conflict, match="string"):
             engine.define(f"tests/{name}", daily(name, adopt=True))
 
-    def test_what_a_window_keeps_beside_itself_is_refused(self, engine: Laurels, raw: RawValkey, name: str):
+    def test_existing_keys_with_a_windows_suffix_are_refused(
+        self, engine: Laurels, raw: RawValkey, name: str
+    ):
         raw.client.hset(f"{name}:{TODAY}|metadata", "ada", "{}")
         with pytest.raises(Conflict, match="metadata"):
             engine.define(f"tests/{name}", daily(name, adopt=True))
@@ -91,7 +93,7 @@ class TestDefinition:
         raw.client.set(f"{name}:".encode() + b"\xff", "text")
         assert engine.define(f"tests/{name}", daily(name)).created
 
-    def test_a_board_is_changed_though_its_own_keys_are_there(self, engine: Laurels, name: str):
+    def test_a_boards_own_keys_do_not_forbid_a_change(self, engine: Laurels, name: str):
         board = f"tests/{name}"
         engine.define(board, daily(name))
         engine.submit(board, "ada", 5)
@@ -212,7 +214,7 @@ class TestAdoption:
 
 
 class TestLater:
-    """What another program writes once the board is defined."""
+    """Another program writes a key after the board is defined."""
 
     def test_a_sorted_set_is_neither_changed_nor_dropped(
         self, engine: Laurels, raw: RawValkey, name: str, caplog: pytest.LogCaptureFixture
@@ -259,7 +261,9 @@ class TestLater:
         assert [each.index for each in result.rejected] == [1, 3, 5]
         assert engine.page(board).total == 3
 
-    def test_what_is_fed_on_is_refused_alone(self, engine: Laurels, raw: RawValkey, name: str):
+    def test_a_clash_on_a_fed_board_refuses_only_the_fed_submission(
+        self, engine: Laurels, raw: RawValkey, name: str
+    ):
         fed, board = f"tests/{name}-fed", f"tests/{name}"
         engine.define(fed, daily(name))
         engine.define(board, {"feeds": [fed]})
@@ -267,7 +271,9 @@ class TestLater:
         assert engine.submit(board, "ada", 5).rank == 1
         engine.archived(board)
 
-    def test_a_match_is_refused_alone(self, engine: Laurels, raw: RawValkey, name: str):
+    def test_a_clash_refuses_only_the_match_that_needs_the_key(
+        self, engine: Laurels, raw: RawValkey, name: str
+    ):
         board = f"tests/{name}"
         engine.define(board, daily(name, groups=[["country"]], rating={"system": "elo"}))
         raw.client.set(f"{name}:{TODAY}:country=BR", "text")
@@ -289,9 +295,7 @@ class TestLater:
 
 
 class TestTogether:
-    def test_of_boards_that_clash_and_are_defined_at_the_same_moment_one_is_there(
-        self, engine: Laurels, name: str
-    ):
+    def test_of_clashing_boards_defined_concurrently_only_one_exists(self, engine: Laurels, name: str):
         async def define_all() -> list[object]:
             tries = (
                 engine.engine.define(f"tests/{name}-{number}", {"keys": {"all_time": f"{name}:{suffix}"}})

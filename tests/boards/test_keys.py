@@ -56,7 +56,7 @@ class TestOwnLayout:
         ],
     )
     @pytest.mark.parametrize("cluster", [False, True])
-    def test_every_period_has_its_key_to_the_letter(self, label: str, expected: str, cluster: bool):  # noqa: FBT001
+    def test_every_period_has_exactly_its_documented_key(self, label: str, expected: str, cluster: bool):  # noqa: FBT001
         assert key(board(windows=ALL_PERIODS, cluster=cluster), label) == expected
 
     def test_the_window_id_of_the_index_document_is_its_key(self):
@@ -69,7 +69,7 @@ class TestOwnLayout:
         assert key(of, "daily", brazil) == "lb:{arcade/race}:daily:2025-10-24:country=BR"
         assert key(of, "all_time", tokyo) == "lb:{arcade/race}:all_time:region=asia,city=tokyo"
 
-    def test_a_window_keeps_its_parts_beside_its_entries(self):
+    def test_further_keys_of_a_window_have_suffixes(self):
         definition = BoardDefinition(score="int64", dense=True)
         parts = KeySpace(BoardRef("p", "b"), definition, cluster=False).parts("w", metadata=True)
         assert parts == ("w", "w|positions", "w|metadata", "w|scores", "w|counts")
@@ -83,7 +83,7 @@ class TestOwnLayout:
         ]
 
     @pytest.mark.parametrize("name", ["board", "journal", "windows", "ids", "calls", "cuts", "built"])
-    def test_no_window_can_take_the_name_of_what_the_board_itself_keeps(self, name: str):
+    def test_no_window_can_have_the_name_of_a_key_of_the_board(self, name: str):
         with pytest.raises(InvalidInput, match=name):
             board(windows=[{"period": "all_time", "name": name}])
 

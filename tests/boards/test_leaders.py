@@ -23,7 +23,7 @@ NOW = moment_of(datetime(2025, 10, 24, 12, tzinfo=UTC))
         ("a", "/leaders/acme/high.score/a/a", "{/leaders/acme/high.score/a/a}"),
     ],
 )
-def test_every_range_has_its_key_to_the_letter(code: str, on_a_node: str, on_a_cluster: str):
+def test_every_range_has_exactly_its_documented_key(code: str, on_a_node: str, on_a_cluster: str):
     of = LeadersBoard.of("high.score", code)
     for cluster, key in ((False, on_a_node), (True, on_a_cluster)):
         board = Board(BoardRef("acme", of.name), of.definition, 1, cluster=cluster)
@@ -32,7 +32,7 @@ def test_every_range_has_its_key_to_the_letter(code: str, on_a_node: str, on_a_c
 
 
 @pytest.mark.parametrize("code", "dwma")
-def test_a_range_is_known_by_its_name_and_shape(code: str):
+def test_a_range_is_recognized_by_name_and_shape(code: str):
     of = LeadersBoard.of("x.d", code)
     assert LeadersBoard.named(of.name, of.definition) == of
     assert LeadersBoard.named("other.d", of.definition) is None
@@ -41,7 +41,7 @@ def test_a_range_is_known_by_its_name_and_shape(code: str):
 
 
 @pytest.mark.parametrize("edited", [{"limits": {"max": 9}}, {"lateness": "P2D"}, {"player_writes": True}])
-def test_what_does_not_change_the_entries_may_be_edited(edited: dict[str, object]):
+def test_fields_that_do_not_affect_entries_may_be_edited(edited: dict[str, object]):
     of = LeadersBoard.of("highscore", "d")
     fields = of.definition.model_dump(mode="json") | edited
     assert of.is_like(parse_definition(fields))
@@ -57,7 +57,7 @@ def test_what_does_not_change_the_entries_may_be_edited(edited: dict[str, object
         {"keys": None},
     ],
 )
-def test_what_changes_the_entries_makes_another_board_of_it(edited: dict[str, object]):
+def test_a_board_with_other_entry_rules_is_not_a_leaders_board(edited: dict[str, object]):
     of = LeadersBoard.of("highscore", "d")
     fields = of.definition.model_dump(mode="json") | edited
     assert not of.is_like(parse_definition(fields))

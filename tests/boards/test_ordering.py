@@ -34,7 +34,7 @@ RISING = [
 
 
 def inverted(score: int) -> int:
-    """What the index document calls invertedScore."""
+    """The index document's invertedScore."""
     return unpack_int64(invert(pack_int64(score)))
 
 
@@ -135,7 +135,7 @@ class TestNumbers:
             ({}, "a dict"),
         ],
     )
-    def test_what_is_no_finite_number_is_refused_by_what_it_is(self, given: object, told: str):
+    def test_scores_that_are_not_finite_numbers_are_refused_with_their_type(self, given: object, told: str):
         assert refusal(given).endswith(f"not {told}")
 
     def test_minus_zero_is_read_as_zero(self):
@@ -163,7 +163,7 @@ class TestInt64:
         ("given", "told"),
         [(1.0, "a fraction"), (math.nan, "a fraction"), (True, "a boolean"), (None, "null"), ([], "a list")],
     )
-    def test_what_is_no_whole_number_is_refused_by_what_it_is(self, given: object, told: str):
+    def test_scores_that_are_not_whole_numbers_are_refused_with_their_type(self, given: object, told: str):
         assert refusal(given, int64=True).endswith(f"not {told}")
 
 

@@ -95,7 +95,7 @@ class TestTimesToLive:
     NOW = "2025-02-22T12:00:00Z"  # a Saturday: the day ends in half a day, the week in a day and a half
 
     @on_node
-    def test_framedles_are_as_its_document_says(
+    def test_windows_of_framedle_expire_as_documented(
         self, engine: Laurels, new_board: NewBoard, clock: FixedClock, raw: RawValkey
     ):
         clock.now = moment(self.NOW)
@@ -150,7 +150,7 @@ class TestTimesToLive:
 
     @pytest.mark.parametrize("score", ["number", "int64"])
     @on_node
-    def test_everything_beside_the_entries_goes_with_them(
+    def test_all_keys_of_a_window_expire_with_it(
         self, engine: Laurels, new_board: NewBoard, raw: RawValkey, score: str
     ):
         windows = [{"period": "daily", "keep": 2}]
@@ -167,7 +167,7 @@ class TestTimesToLive:
             assert seconds - 60 < raw.client.ttl(key) <= seconds
 
     @on_node
-    def test_what_is_kept_of_the_way_in_goes_too(self, engine: Laurels, new_board: NewBoard, raw: RawValkey):
+    def test_ids_and_calls_expire_too(self, engine: Laurels, new_board: NewBoard, raw: RawValkey):
         board = new_board(archive={"journal": False})
         engine.submit(board, "ada", 1, id="x")
         passing = [key for key in raw.keys(board) if b":ids:" in key or b":calls:" in key]
@@ -203,7 +203,7 @@ class TestTimesToLive:
 
 
 def sweep(engine: Laurels, board: str) -> None:
-    """What the retention job does to each board."""
+    """Runs the retention job's step for a board."""
     maintenance = engine.engine.maintenance
 
     async def swept() -> None:
@@ -213,7 +213,7 @@ def sweep(engine: Laurels, board: str) -> None:
 
 
 class TestSweep:
-    """What is over goes before it expires; of what is not, nothing changes."""
+    """A sweep deletes windows that are over before they expire, and changes no other."""
 
     SKEW = timedelta(minutes=5)
 
@@ -288,7 +288,7 @@ class TestSweep:
         assert scores(engine, board) == {"ada": 1}
 
     @pytest.mark.parametrize("score", ["number", "int64"])
-    def test_large_windows_are_emptied_in_pieces_while_the_board_goes_on(
+    def test_large_windows_are_emptied_in_chunks_while_the_board_is_used(
         self, engine: Laurels, new_board: NewBoard, clock: FixedClock, score: str
     ):
         windows = [{"period": "daily", "keep": 1}, {"period": "all_time"}]
@@ -312,7 +312,7 @@ class TestSweep:
         assert scores(engine, board) == {"ada": 7}
 
     @on_node
-    def test_a_large_board_is_dropped_at_once_and_may_begin_anew(
+    def test_a_large_board_is_dropped_at_once_and_can_be_defined_again(
         self, engine: Laurels, new_board: NewBoard, raw: RawValkey
     ):
         definition = {"archive": {"journal": False}, "ties": "member"}
@@ -448,13 +448,13 @@ class TestRemoval:
         assert [b"submit" in body for body in bodies] == [True, False]
         assert b"remove" in bodies[1]
 
-    def test_who_was_never_there_is_not_removed(self, engine: Laurels, new_board: NewBoard):
+    def test_an_unknown_member_is_not_removed(self, engine: Laurels, new_board: NewBoard):
         board = new_board()
         engine.submit(board, "ada", 1)
         assert not engine.remove(board, "bob")
         assert scores(engine, board) == {"ada": 1}
 
-    def test_who_comes_back_starts_anew(self, engine: Laurels, new_board: NewBoard):
+    def test_a_removed_member_who_returns_starts_from_zero(self, engine: Laurels, new_board: NewBoard):
         board = new_board(aggregate="sum", ties="earliest", dense=True)
         engine.submit(board, "ada", 5, metadata={"level": 1})
         engine.remove(board, "ada")
@@ -499,7 +499,7 @@ class TestDropping:
         engine.drop(board, allow_drop="all")
         assert raw.keys(board) == []
 
-    def test_what_is_made_again_under_the_name_is_empty(
+    def test_a_board_defined_again_under_the_name_is_empty(
         self, engine: Laurels, other_engine: Laurels, new_board: NewBoard
     ):
         definition: dict[str, Any] = {"aggregate": "sum", "groups": [["c"]]}
@@ -537,7 +537,7 @@ class TestEdits:
         ],
     )
     @on_node
-    def test_what_entries_forbid_is_a_conflict_that_says_what_to_do(
+    def test_a_change_that_entries_forbid_is_a_conflict_that_says_what_to_do(
         self, engine: Laurels, new_board: NewBoard, changed: dict[str, Any], named: str
     ):
         windows = [{"period": "daily"}, {"period": "daily", "name": "day"}]
@@ -554,7 +554,9 @@ class TestEdits:
         engine.remove(board, "ada")
         engine.define(board, {"windows": windows} | changed)
 
-    def test_a_longer_keep_brings_nothing_back(self, engine: Laurels, new_board: NewBoard, clock: FixedClock):
+    def test_a_longer_keep_brings_no_window_back(
+        self, engine: Laurels, new_board: NewBoard, clock: FixedClock
+    ):
         def keep(days: int) -> list[dict[str, Any]]:
             return [{"period": "daily", "keep": days}]
 
@@ -570,7 +572,7 @@ class TestEdits:
         assert engine.page(board, slot="2025-10-26").total == 0
 
     @on_node
-    def test_a_keep_that_grows_or_shrinks_moves_what_is_already_there(
+    def test_a_changed_keep_applies_to_existing_windows(
         self, engine: Laurels, new_board: NewBoard, raw: RawValkey
     ):
         def define(keep: object) -> None:
@@ -590,7 +592,7 @@ class TestEdits:
         assert {raw.client.ttl(key) for key in raw.keys(f"{board}}}:daily:")} == {-1}
 
     @on_node
-    def test_a_window_that_is_taken_out_goes_and_comes_back_empty(
+    def test_a_window_that_is_removed_and_added_again_is_empty(
         self, engine: Laurels, new_board: NewBoard, raw: RawValkey
     ):
         both = [{"period": "daily"}, {"period": "all_time"}]
@@ -606,7 +608,7 @@ class TestEdits:
         assert scores(engine, board) == {"ada": 1, "bob": 1}
 
     @on_node
-    def test_a_group_that_is_taken_out_goes_and_comes_back_empty(
+    def test_a_group_that_is_removed_and_added_again_is_empty(
         self, engine: Laurels, new_board: NewBoard, raw: RawValkey
     ):
         board = new_board(groups=[["country"], ["mode"]], archive={"journal": False})

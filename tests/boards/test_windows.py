@@ -26,7 +26,7 @@ def window(**fields: object) -> Window:
 
 
 def calendar(period: Period, zone: str = "UTC", **fields: object) -> Calendar:
-    """A rolling window has seven days, and a fixed one a minute, unless told."""
+    """By default a rolling window has seven days, and a fixed one a minute."""
     needed: dict[Period, dict[str, object]] = {"rolling": {"days": 7}, "every": {"seconds": 60}}
     return Calendar(window(period=period, **(needed.get(period, {}) | fields)), ZoneInfo(zone))
 
@@ -69,7 +69,7 @@ class TestMoments:
         for when in (datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)):
             assert datetime_of(moment_of(when)) == when
 
-    def test_the_repeated_hour_of_a_zone_is_told_apart(self):
+    def test_the_occurrences_of_a_repeated_hour_are_an_hour_apart(self):
         new_york = ZoneInfo("America/New_York")
         first = datetime(2025, 11, 2, 1, 30, tzinfo=new_york)
         assert moment_of(first.replace(fold=1)) - moment_of(first) == HOUR
@@ -113,7 +113,7 @@ class TestTheExamplesOfTheDocuments:
         assert slot.text == "2025-w08"
         assert bounds(slot) == ("2025-02-17T00:00:00+00:00", "2025-02-24T00:00:00+00:00")
 
-    def test_week_43_of_2025_goes_from_october_20_to_26(self):
+    def test_week_43_of_2025_is_october_20_to_26(self):
         slot = calendar("weekly").parse("2025-w43")
         assert bounds(slot) == ("2025-10-20T00:00:00+00:00", "2025-10-27T00:00:00+00:00")
 
@@ -169,7 +169,7 @@ class TestPlaceholders:
         of_period = calendar(period)
         assert of_period.placeholders(of_period.at(moment("2024-12-30T05:00:00Z"))) == expected
 
-    def test_a_fixed_window_has_its_number_alone(self):
+    def test_the_text_of_a_fixed_window_is_its_number(self):
         every = calendar("every", seconds=60)
         assert every.placeholders(every.at(-1)) == {"slot": "-1"}
 
@@ -456,7 +456,7 @@ class TestRolling:
         assert rolling.kept_until(rolling.parse("2025-10-24")) == moment("2025-10-26T00:00:00Z")
 
     @pytest.mark.parametrize("period", [*CALENDAR_PERIODS, "all_time"])
-    def test_no_other_window_is_made_of_days(self, period: Period):
+    def test_only_a_rolling_window_has_days(self, period: Period):
         of_period = calendar(period)
         with pytest.raises(ValueError, match=f"{period!r} is not made of days"):
             of_period.days(of_period.at(0))
@@ -490,7 +490,7 @@ class TestKeep:
         daily = calendar("daily")
         assert daily.kept_until(daily.at(0)) is None
 
-    def test_one_keeps_the_current_window_alone(self):
+    def test_keep_1_keeps_only_the_current_window(self):
         daily = calendar("daily", keep=1)
         slot = daily.at(0)
         assert daily.kept_until(slot) == slot.ends
@@ -536,7 +536,9 @@ class TestKeep:
 
     @pytest.mark.parametrize("keep", [timedelta.max, timedelta(days=3_000_000), 10**12])
     @pytest.mark.parametrize("period", ["yearly", "every"])
-    def test_what_would_end_after_the_year_9999_never_ends(self, period: Period, keep: int | timedelta):
+    def test_a_window_that_would_end_after_the_year_9999_never_ends(
+        self, period: Period, keep: int | timedelta
+    ):
         kept = calendar(period, keep=keep)
         assert kept.kept_until(kept.at(0)) is None
 
@@ -867,7 +869,7 @@ class TestForEveryZoneWindowAndMoment:
             assert of_zone.previous(after) == slot
 
     @given(windows, zones, st.lists(moments, max_size=12))
-    def test_what_is_remembered_changes_no_answer(self, of: Window, zone: ZoneInfo, many: list[Moment]):
+    def test_caching_changes_no_result(self, of: Window, zone: ZoneInfo, many: list[Moment]):
         remembering = Calendar(of, zone)
         for when in (*many, *many[::-1]):
             assert remembering.at(when) == Calendar(of, zone).at(when)

@@ -1,6 +1,6 @@
 """Every zone of the world, every day of 2024 to 2027: windows tile time, and every slot has its own text.
 
-Many zones are aliases, or keep the same time in these years: the work is done once for each such group.
+Many zones are aliases or have the same time in these years. Each such group is tested once.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NOT_IANA = frozenset({"localtime", "posixrules"})
 
 
 class Change(NamedTuple):
-    """The clock was set: how far it was ahead of UTC before, and is from `moment` on."""
+    """A change of the clock at `moment`: its offsets from UTC before and after."""
 
     moment: Moment
     before: timedelta
@@ -38,7 +38,7 @@ class Change(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Zones whose clocks agree throughout; the first one is worked through for all."""
+    """Zones whose clocks always agree; the first is tested for all."""
 
     names: tuple[str, ...]
     changes: tuple[Change, ...]
@@ -122,7 +122,7 @@ def test_every_zone_is_in_exactly_one_group():
     assert len(names) > 400
 
 
-def test_days_tile_the_years_and_are_what_the_clock_shows_in_every_zone():
+def test_days_tile_the_years_and_match_the_clock_in_every_zone():
     expected = [day.isoformat() for day in days()]
     for group in groups():
         daily = calendar("daily", group.zone)
@@ -152,7 +152,7 @@ def test_weeks_months_and_years_begin_with_their_first_day_in_every_zone():
 
 
 def hours_by_the_minute(zone: ZoneInfo, starts: Moment, ends: Moment) -> Iterator[tuple[str, Moment]]:
-    """The text and the first minute of every hour that begins after `starts`: by looking at the clock."""
+    """The text and the first minute of every hour after `starts`, read from the clock minute by minute."""
     seen: list[str] = []
     last = shown(zone, starts)
     for minute in range(starts + MINUTE, ends, MINUTE):
@@ -163,7 +163,7 @@ def hours_by_the_minute(zone: ZoneInfo, starts: Moment, ends: Moment) -> Iterato
         last = now
 
 
-def test_hours_are_what_the_clock_shows_around_every_change_in_every_zone():
+def test_hours_match_the_clock_around_every_change_in_every_zone():
     for group in groups():
         hourly = calendar("hourly", group.zone)
         for change in group.changes:
@@ -187,7 +187,7 @@ def test_hours_tile_the_days_around_every_change_in_every_zone():
 
 
 def busiest_of_each_kind(of: Iterable[Group]) -> list[Group]:
-    """One group for every set of shifts that clocks make: none, an hour, half an hour, two hours."""
+    """One group for each kind of clock change: none, an hour, half an hour, two hours."""
     by_count = sorted(of, key=lambda group: len(group.changes))
     by_shifts = {
         frozenset(abs(after - before) for _, before, after in group.changes): group for group in by_count

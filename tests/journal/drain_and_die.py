@@ -1,5 +1,5 @@
-"""A worker for each line of input: it drains the journal, and is killed when it has committed and before it
-trims. Says by which signal it went.
+"""Forks a worker for each line of input. The worker drains the journal and kills itself after the commit,
+before it trims. Prints the signal that ended it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Submits to a board that feeds another; is killed when the board has counted and the other has not."""
+"""Submits to a board that feeds another, and kills itself before the fed board has counted."""
 
 from __future__ import annotations
 

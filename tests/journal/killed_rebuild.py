@@ -1,8 +1,8 @@
-"""Rebuilds a board, and is killed before it has sent so many commands to Valkey.
+"""Rebuilds a board, and kills itself before it has sent this many commands to Valkey.
 
     python killed_rebuild.py VALKEY_URL POSTGRES_URL BOARD NOW COMMANDS
 
-When it needs no more than that, it tells how many it has left.
+If the rebuild needs fewer, prints how many are left.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def told(row: JournalRow) -> tuple[str, bytes, float | None, str]:
 
 
 class TestRows:
-    async def test_tell_all_that_a_submission_carried(
+    async def test_hold_every_field_of_a_submission(
         self, laurels: Laurels, new_board: NewBoard, clock: FixedClock
     ):
         board = await new_board(allow_op=True, groups=[["country"]])
@@ -101,7 +101,7 @@ class TestRows:
         await laurels.archived(board)
         assert [row.score for row in await rows_of(laurels, board)] == scores
 
-    async def test_are_of_what_was_accepted_alone(self, laurels: Laurels, new_board: NewBoard):
+    async def test_exist_only_for_accepted_submissions(self, laurels: Laurels, new_board: NewBoard):
         board = await new_board(limits={"max_change": 10})
         await laurels.submit(board, "ada", 1, id="one")
         again = [
@@ -117,7 +117,7 @@ class TestRows:
             ("submit", b"ada", 3, "two"),
         ]
 
-    async def test_have_ids_that_were_made_as_they_were_told(self, laurels: Laurels, new_board: NewBoard):
+    async def test_have_the_made_ids_that_clients_received(self, laurels: Laurels, new_board: NewBoard):
         board = await new_board()
         answers = await asyncio.gather(*(laurels.submit(board, f"m{i}", i) for i in range(5)))
         await laurels.archived(board)
@@ -133,7 +133,7 @@ class TestRows:
         await laurels.archived(board)
         assert [row.score for row in await rows_of(laurels, board)] == [1, 2]
 
-    async def test_tell_of_members_that_were_removed(self, laurels: Laurels, new_board: NewBoard):
+    async def test_exist_for_removed_members(self, laurels: Laurels, new_board: NewBoard):
         board = await new_board()
         await laurels.submit(board, "ada", 1)
         await laurels.remove(board, "ada")
@@ -231,9 +231,7 @@ class TestTheStream:
         assert len(await rows_of(laurels, board)) == 11
         assert await in_stream(laurels, stream.key) == []
 
-    async def test_that_begins_anew_under_old_ids_is_archived_all_the_same(
-        self, laurels: Laurels, new_board: NewBoard
-    ):
+    async def test_that_restarts_under_old_ids_is_archived(self, laurels: Laurels, new_board: NewBoard):
         board = await new_board()
         (stream,) = await streams_of(laurels, board)
         for score in range(3):
@@ -288,7 +286,7 @@ class TestTheStream:
         await laurels.archived(board)
         assert len(await rows_of(laurels, board)) == 5
 
-    async def test_is_archived_when_the_board_gives_its_journal_up(
+    async def test_is_archived_when_the_board_gives_up_its_journal(
         self, laurels: Laurels, new_board: NewBoard
     ):
         board = await new_board()
@@ -309,7 +307,7 @@ class TestWhatCannotBeArchived:
             msgspec.msgpack.encode(["submit", "c", 1, 2**60, [[0, "", b"m", 1, 1, None, "\x00", ""]]]),
         ],
     )
-    async def test_goes_to_the_dead_letters_and_the_rest_goes_on(
+    async def test_goes_to_the_dead_letters_and_the_rest_is_archived(
         self, laurels: Laurels, new_board: NewBoard, body: bytes
     ):
         board = await new_board()
@@ -382,7 +380,9 @@ class TestABoardThatIsDropped:
 
 
 class TestTheBacklog:
-    async def test_tells_what_waits_and_for_how_long(self, laurels: Laurels, new_board: NewBoard):
+    async def test_has_the_size_and_age_of_the_unarchived_entries(
+        self, laurels: Laurels, new_board: NewBoard
+    ):
         await laurels.journal_drained()
         assert (await laurels.drain.journals.backlog()).calls == 0
         board = await new_board()
@@ -452,7 +452,7 @@ class TestSeveralAtOnce:
 
 
 def folded(rows: list[JournalRow], aggregate: str) -> dict[str, float]:
-    """What the rows make of an empty window, one after the other."""
+    """The entries that the rows leave in an empty window."""
     entries: dict[str, Any] = {}
     for row in rows:
         member, op = row.member.decode(), row.op or aggregate
@@ -474,7 +474,7 @@ def own_servers() -> Generator[embedded.EmbeddedServers]:
         yield servers
 
 
-async def test_while_postgresql_is_away_nothing_is_lost(own_servers: embedded.EmbeddedServers):
+async def test_nothing_is_lost_while_postgresql_is_down(own_servers: embedded.EmbeddedServers):
     urls = own_servers.endpoints
     async with Laurels(valkey_url=urls.valkey_url, postgres_url=urls.postgres_url) as laurels:
         await laurels.define("acme/score")

@@ -1,4 +1,4 @@
-"""What a drain reads on a primary that is replaced meanwhile."""
+"""Drains while the primary is replaced."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ IDS = [f"id-{number}" for number in range(20)]
 
 
 async def submit(laurels: Laurels, submission: str) -> None:
-    """As a client does: again, with the same id, until it is acknowledged."""
+    """Submits like a client: repeats with the same id until it is acknowledged."""
     while True:
         try:
             await laurels.submit(BOARD, "ada", 1, id=submission)
@@ -40,7 +40,7 @@ async def submit(laurels: Laurels, submission: str) -> None:
 
 
 @pytest.mark.skipif(lacks_waitaof(), reason="durability `replicated` needs Redis 7.2 or Valkey")
-async def test_what_a_replaced_primary_had_alone_is_not_archived(endpoints: Endpoints):
+async def test_entries_that_only_a_replaced_primary_had_are_not_archived(endpoints: Endpoints):
     number = key_slot(BOARD.encode()) * 3 // SLOTS
     with cluster_servers(3, 1, cluster_node_timeout="1500", appendonly="yes") as servers:
         primary, replica = servers[number], servers[3 + number]

@@ -1,4 +1,4 @@
-"""A fed board counts what its feeder counted, exactly once, whatever happens between the two calls."""
+"""A fed board counts every submission of its feeder exactly once, whatever happens between the two calls."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def scores(laurels: Laurels, board: str, **where: Any) -> dict[str, float]
 
 @contextmanager
 def out_of_reach(monkeypatch: pytest.MonkeyPatch, board: str) -> Generator[None]:
-    """No call reaches this board."""
+    """Makes calls to this board fail."""
     submit = functions.submit
 
     async def breaking(valkey: Any, keys: Any, *words: Any) -> messages.SubmitReply:  # noqa: ANN401  # passed on
@@ -55,7 +55,7 @@ async def marks(laurels: Laurels, board: str) -> int:
 
 
 async def forget_calls(laurels: Laurels, board: str) -> None:
-    """As after hours: what the board remembers for a while is gone."""
+    """Deletes the calls that the board remembers, as if hours had passed."""
     for name in ("ids", "calls"):
         for number in range(3):
             await laurels.valkey.command("DEL", f"lb:{{{board}}}:{name}:{number}")
@@ -131,7 +131,7 @@ class TestTheJournal:
 
 
 class TestExactlyOnce:
-    async def test_what_was_carried_over_is_not_completed_though_its_call_is_forgotten(
+    async def test_a_counted_call_is_not_completed_again_after_it_was_forgotten(
         self, laurels: Laurels, new_board: NewBoard
     ):
         total = await new_board(aggregate="sum")
@@ -217,7 +217,7 @@ class TestExactlyOnce:
 
 
 class TestAFedBoard:
-    async def test_that_is_out_of_reach_holds_its_feeder_back_and_nobody_else(
+    async def test_that_is_out_of_reach_delays_only_its_feeders(
         self, laurels: Laurels, new_board: NewBoard, monkeypatch: pytest.MonkeyPatch
     ):
         total, fine = await new_board(aggregate="sum"), await new_board(aggregate="sum")
@@ -237,7 +237,7 @@ class TestAFedBoard:
         assert await scores(laurels, total) == await scores(laurels, fine) == {"ada": 6}
         assert (await marks(laurels, total), await marks(laurels, fine)) == (0, 0)
 
-    async def test_that_was_dropped_and_made_again_gets_nothing_from_before(
+    async def test_that_was_dropped_and_defined_again_gets_no_older_submissions(
         self, laurels: Laurels, new_board: NewBoard, monkeypatch: pytest.MonkeyPatch
     ):
         total = await new_board(aggregate="sum")

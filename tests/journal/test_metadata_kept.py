@@ -1,4 +1,4 @@
-"""Metadata that was set without a score: in the journal, after a rebuild, in files, and without a member."""
+"""Metadata set without a score survives rebuilds and exports, and is erased with its member."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ EXACT = {"a": "é\u0000\n", "b": [1.5, 1e300, None, {"c": True}], "": "  "}
 
 
 async def describe(laurels: Laurels, board: str, clock: FixedClock) -> None:
-    """Metadata before and after submissions, a removal and midnight; of everything and of parts."""
+    """Sets metadata before and after submissions, a removal and midnight, in all windows and in some."""
     for number, member in enumerate(("ada", "bob", "ada", "eve")):
         groups = {"country": "BR"} if number % 2 == 0 else None
         await laurels.submit(board, member, number, groups=groups, metadata={"n": number})
@@ -52,7 +52,7 @@ async def describe(laurels: Laurels, board: str, clock: FixedClock) -> None:
 
 
 @pytest.mark.parametrize("more", [{}, {"ties": "shared"}, {"score": "int64", "shards": 3}])
-async def test_a_rebuilt_board_has_it_to_the_letter(
+async def test_a_rebuilt_board_has_exactly_this_metadata(
     laurels: Laurels, new_board: NewBoard, clock: FixedClock, more: dict[str, Any]
 ):
     board = await new_board(**DEFINITION | more)
@@ -67,7 +67,7 @@ async def test_a_rebuilt_board_has_it_to_the_letter(
     assert (await laurels.verify(board)).differences == []
 
 
-async def test_verify_tells_of_metadata_that_the_journal_does_not_know(
+async def test_verify_reports_metadata_that_is_not_in_the_journal(
     laurels: Laurels, new_board: NewBoard, clock: FixedClock
 ):
     board = await new_board(**DEFINITION)
@@ -89,9 +89,7 @@ async def test_its_ids_are_remembered_after_a_rebuild(laurels: Laurels, new_boar
     assert (await laurels.standing(board, "ada")).metadata == {"n": 2}
 
 
-async def test_what_came_again_while_valkey_had_forgotten_it_counts_once(
-    laurels: Laurels, new_board: NewBoard
-):
+async def test_a_repetition_that_valkey_had_forgotten_counts_once(laurels: Laurels, new_board: NewBoard):
     board = await new_board(windows=[{"period": "all_time"}])
     await laurels.submit(board, "ada", 5)
     await laurels.set_metadata(board, "ada", {"n": 1}, id="one")
@@ -104,7 +102,7 @@ async def test_what_came_again_while_valkey_had_forgotten_it_counts_once(
     assert (await laurels.standing(board, "ada")).metadata == {"n": 2}
 
 
-async def test_a_file_has_it_and_brings_it_back(laurels: Laurels, new_board: NewBoard, clock: FixedClock):
+async def test_an_export_restores_metadata(laurels: Laurels, new_board: NewBoard, clock: FixedClock):
     board = await new_board(**DEFINITION)
     await describe(laurels, board, clock)
     before = await pictures(laurels, board, GROUPS)
@@ -117,7 +115,7 @@ async def test_a_file_has_it_and_brings_it_back(laurels: Laurels, new_board: New
     assert (await laurels.verify(other)).differences == []
 
 
-async def test_who_is_erased_leaves_no_metadata(laurels: Laurels, new_board: NewBoard, clock: FixedClock):
+async def test_an_erased_member_leaves_no_metadata(laurels: Laurels, new_board: NewBoard, clock: FixedClock):
     board = await new_board(**DEFINITION)
     await describe(laurels, board, clock)
     await laurels.set_metadata(board, "ada", {"name": "Ada Lovelace"})
@@ -141,7 +139,7 @@ async def test_who_is_erased_leaves_no_metadata(laurels: Laurels, new_board: New
 async def test_the_history_of_a_board_begins_with_its_first_score(
     laurels: Laurels, new_board: NewBoard, clock: FixedClock
 ):
-    """A window that is past its keep is recounted from submissions; metadata does not disturb that."""
+    """A window past its keep is recounted from submissions, and metadata does not affect that."""
     board = await new_board(windows=[{"period": "daily", "keep": 1}])
     await laurels.submit(board, "ada", 5)
     await laurels.set_metadata(board, "ada", {"n": 1})
@@ -151,7 +149,7 @@ async def test_the_history_of_a_board_begins_with_its_first_score(
     assert [(each.slot, each.score, each.source) for each in found] == [("2025-10-24", 5, "journal")]
 
 
-async def test_a_snapshot_keeps_what_there_was_when_it_was_taken(
+async def test_a_snapshot_keeps_the_metadata_of_its_moment(
     laurels: Laurels, new_board: NewBoard, clock: FixedClock
 ):
     board = await new_board(

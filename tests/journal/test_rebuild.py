@@ -1,4 +1,4 @@
-"""Boards made anew from their journals: the same pages, ranks, metadata and order as before."""
+"""Boards rebuilt from their journals have the same pages, ranks, metadata and order."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ EVERYTHING: dict[str, Any] = {
 
 
 async def forget_everything(laurels: Laurels, board: str) -> None:
-    """What FLUSHALL does, to one board: every key that it has is gone."""
+    """Deletes every key of one board."""
     # Tomorrow's windows are completed in the background; what that wrote meanwhile would stay behind.
     under_way = laurels._rolling._under_way  # pyright: ignore[reportPrivateUsage]  # nobody else waits for it
     await asyncio.gather(*under_way.values(), return_exceptions=True)
@@ -66,7 +66,7 @@ async def keys_of(laurels: Laurels, pattern: str) -> list[str]:
 
 
 async def pictures(laurels: Laurels, board: str, groups: tuple[str | None, ...] = (None,)) -> list[Any]:
-    """Everything that can be asked of a board."""
+    """Every read of a board."""
     seen: list[Any] = []
     for group in groups:
         for window in await laurels.windows(board, group=group, limit=1000):
@@ -104,7 +104,7 @@ GROUPS = (None, "country=BR", "country=DE,city=köln", "country=DE")
 class TestAfterALossOfMemory:
     @pytest.mark.parametrize("shards", [1, 3])
     @pytest.mark.parametrize("aggregate", ["best", "sum", "last", "first"])
-    async def test_everything_is_as_it_was(
+    async def test_a_rebuilt_board_reads_the_same(
         self, laurels: Laurels, new_board: NewBoard, clock: FixedClock, shards: int, aggregate: str
     ):
         board = await new_board(**{**EVERYTHING, "shards": shards, "aggregate": aggregate})
@@ -118,7 +118,7 @@ class TestAfterALossOfMemory:
         assert told.rows > 60
         assert await keys_of(laurels, f"rebuild-*{board}*") == []
 
-    async def test_metadata_that_the_same_score_corrected_is_as_it_was(
+    async def test_metadata_corrected_by_an_equal_score_is_rebuilt(
         self, laurels: Laurels, new_board: NewBoard
     ):
         board = await new_board(**{**EVERYTHING, "aggregate": "last"})
@@ -157,7 +157,9 @@ class TestAfterALossOfMemory:
             assert not (await laurels.submit(board, "ada", 5, id=name)).applied
         assert (await laurels.standing(board, "ada")).score == 10
 
-    async def test_what_came_twice_because_of_it_counts_once(self, laurels: Laurels, new_board: NewBoard):
+    async def test_a_repetition_after_valkey_lost_its_memory_counts_once(
+        self, laurels: Laurels, new_board: NewBoard
+    ):
         board = await new_board(aggregate="sum")
         made = (await laurels.submit(board, "ada", 1)).id
         await laurels.submit(board, "ada", 5, id="game-1")
@@ -210,7 +212,7 @@ class TestAfterALossOfMemory:
         assert sorted(after) == sorted(before)
         assert (await laurels.page(board, group="country=GB")).entries[0].score == 5
 
-    async def test_it_tells_from_when_to_when_the_journal_goes(
+    async def test_the_result_states_the_period_of_the_journal(
         self, laurels: Laurels, new_board: NewBoard, clock: FixedClock
     ):
         board = await new_board()
@@ -225,7 +227,7 @@ class TestAfterALossOfMemory:
         cursors = await laurels.drain.store.cursors(stream.board_id)
         assert told.watermark == cursors[stream.key].recorded_at
 
-    async def test_the_journal_goes_on_behind_what_is_archived(self, laurels: Laurels, new_board: NewBoard):
+    async def test_new_journal_ids_lie_above_the_archived_ones(self, laurels: Laurels, new_board: NewBoard):
         board = await new_board()
         await laurels.submit(board, "ada", 5)
         await laurels.archived(board)
@@ -275,7 +277,7 @@ class TestWhatCannotBe:
         with pytest.raises(Conflict, match="keeps no journal"):
             await laurels.rebuild(board)
 
-    async def test_entries_that_the_journal_does_not_tell_of_are_not_given_up_unasked(
+    async def test_entries_outside_the_journal_are_given_up_only_by_force(
         self, laurels: Laurels, new_board: NewBoard
     ):
         board = await new_board(archive={"journal": False})
@@ -289,7 +291,7 @@ class TestWhatCannotBe:
         await laurels.rebuild(board, force=True)
         assert [entry.member for entry in (await laurels.page(board)).entries] == ["new"]
 
-    async def test_who_is_interrupted_has_changed_nothing(
+    async def test_an_interrupted_rebuild_changes_nothing(
         self, laurels: Laurels, new_board: NewBoard, clock: FixedClock
     ):
         board = await new_board(**EVERYTHING)
@@ -309,7 +311,7 @@ class TestWhatCannotBe:
         assert await pictures(laurels, board, GROUPS) == before
 
     @on_node
-    async def test_whoever_is_killed_leaves_the_board_as_it_was_or_as_it_should_be(
+    async def test_a_killed_rebuild_leaves_the_old_board_or_the_rebuilt_one(
         self, laurels: Laurels, endpoints: Endpoints, new_board: NewBoard, clock: FixedClock
     ):
         board = await new_board(**EVERYTHING)
@@ -345,7 +347,7 @@ class TestWhatCannotBe:
 
 
 class TestVerify:
-    async def test_tells_every_difference_and_changes_nothing(self, laurels: Laurels, new_board: NewBoard):
+    async def test_reports_every_difference_and_changes_nothing(self, laurels: Laurels, new_board: NewBoard):
         board = await new_board(groups=[["country"]])
         for member in ("ada", "bob", "eve"):
             await laurels.submit(board, member, 5, groups={"country": "GB"}, metadata={"who": member})
@@ -369,7 +371,7 @@ class TestVerify:
 
 
 class TestAFence:
-    async def test_that_nobody_takes_down_lapses(self, laurels: Laurels, new_board: NewBoard):
+    async def test_that_is_not_removed_lapses(self, laurels: Laurels, new_board: NewBoard):
         board = await new_board()
         compiled = await laurels._catalog.board(BoardRef.parse(board))  # pyright: ignore[reportPrivateUsage]  # its keys
         keys = compiled.keys.of_board(0, "board"), compiled.keys.of_board(0, "journal")

@@ -1,4 +1,4 @@
-"""Random boards and operations, rebuilt from nothing in between, against a plain sort."""
+"""Random boards and operations with rebuilds in between, compared with a plain sort."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ OPERATIONS = int(os.environ.get("REBUILD_OPERATIONS", "400"))
 
 
 class RebuiltBoards(Boards):
-    """The same boards; at some moments Valkey loses everything, or the board is rebuilt as it stands."""
+    """The oracle's boards; now and then Valkey loses everything, or the board is rebuilt."""
 
     raw: Any
     performed = 0
 
     def toggle_yearly(self) -> None:  # pyright: ignore[reportIncompatibleVariableOverride]  # no rule here
-        """A window that is defined later has, once rebuilt, what was submitted before, too."""
+        """After a rebuild, a window that was defined later has the earlier submissions too."""
 
     @rule(is_lost=st.booleans())
     def rebuild(self, is_lost: bool) -> None:  # noqa: FBT001  # a rule draws it

@@ -143,7 +143,7 @@ async def test_a_value_that_postgresql_cannot_hold_is_invalid_input(postgres: Po
 
 
 def end_sessions(url: str) -> None:
-    """What a restart or a failover does to those who are connected."""
+    """Ends all sessions, as a restart or a failover does."""
     server = create_engine(url)
     with server.connect() as connection:
         connection.execute(

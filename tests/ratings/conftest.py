@@ -20,14 +20,14 @@ _numbers = count(1)
 
 @pytest.fixture
 async def other(valkey_url: str, endpoints: Endpoints, clock: FixedClock) -> AsyncGenerator[Laurels]:
-    """Another process on the same servers and clock, as far as they can tell."""
+    """A second engine on the same servers and clock, like another process."""
     async with Laurels(valkey_url=valkey_url, postgres_url=endpoints.postgres_url, clock=clock) as opened:
         yield opened
 
 
 @pytest.fixture
 def new_board(laurels: Laurels) -> Callable[..., Awaitable[str]]:
-    """Defines a board of its own, of Elo unless it says otherwise, and tells its name."""
+    """Defines a new board, by default of Elo, and returns its name."""
 
     async def define(**definition: Any) -> str:  # noqa: ANN401  # fields of a definition
         board = f"ratings/board-{next(_numbers)}"

@@ -1,4 +1,4 @@
-"""Elo, by values worked out by hand and by what holds for all of them."""
+"""Elo by values computed by hand, and by properties of all results."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_the_expected_scores_of_two_are_one_together(own: float, other: float):
 
 
 @given(RATINGS, RATINGS, st.sampled_from([(1, 2), (1, 1), (2, 1)]), st.floats(1, 100))
-def test_what_one_gains_the_other_loses(own: float, other: float, ranks: tuple[int, int], k: float):
+def test_the_other_player_loses_the_same_points(own: float, other: float, ranks: tuple[int, int], k: float):
     first, second = outcomes(Elo(system="elo", k=k), [RatingState(own), RatingState(other)], ranks)
     assert first.change == -second.change
     assert first.after.rating + second.after.rating == pytest.approx(own + other, abs=1e-9)

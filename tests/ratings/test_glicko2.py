@@ -1,4 +1,4 @@
-"""Glicko-2, by the example of its paper and by what holds for every match."""
+"""Glicko-2 by the example of its paper, and by properties of all results."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_two_newcomers_move_by_the_same_and_become_more_certain():
     assert (first.after.games, second.after.games) == (1, 1)
 
 
-def test_results_against_those_who_are_certain_tell_more():
+def test_results_against_opponents_of_low_deviation_weigh_more():
     player = Glicko2Player(1500, 100, 0.06)
     of_certain, of_uncertain = (
         rated(player, [Game(Glicko2Player(1500, rd, 0.06), 1)], 0.5) for rd in (30, 300)

@@ -1,4 +1,4 @@
-"""Matches on real servers: what they leave, whoever plays at the same time, and whatever is lost."""
+"""Matches on real servers, with concurrent players and lost data."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def keys_of(laurels: Laurels, pattern: str) -> list[bytes]:
 
 
 async def forget_everything(laurels: Laurels, board: str) -> None:
-    """What FLUSHALL does, to one board: every key that it has is gone."""
+    """Deletes every key of one board."""
     for key in await keys_of(laurels, f"*{board}*"):
         await laurels.valkey.command("DEL", key)
 
@@ -243,7 +243,7 @@ class TestManyAtOnce:
 
 
 def _one_by_one(rows: list[JournalRow]) -> dict[str, float]:
-    """The formula alone, in the order of the journal."""
+    """Computes the ratings by the formula, in the order of the journal."""
     ratings: dict[str, float] = {}
     for first, second in zip(rows[::2], rows[1::2], strict=True):
         one, two = first.member.decode(), second.member.decode()

@@ -1,4 +1,4 @@
-"""Matches of more than two: by the package `openskill` where it is installed, else refused."""
+"""Matches of more than two players need the package `openskill`, and are refused without it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Large keys are taken away at once, and emptied in pieces."""
+"""Large keys are renamed at once and emptied in chunks."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ async def test_a_replaced_primary_that_thaws_acknowledges_nothing(
 async def test_a_primary_that_was_replaced_and_is_back_acknowledges_only_what_it_has(
     servers: list[ClusterServer], valkey: Valkey
 ):
-    """A `WAIT` under way when its primary is replaced goes on, and counts replicas that it has later."""
+    """A `WAIT` under way when its primary is replaced continues, and counts replicas of the new history."""
     number = owner_of(servers, KEY)
     primary, replica = servers[number], servers[3 + number]
     assert await valkey.write("count", (KEY,), (), "replicated") == 1
@@ -137,7 +137,7 @@ async def test_a_primary_that_was_replaced_and_is_back_acknowledges_only_what_it
 
 
 def cut_off(primary: ClusterServer) -> None:
-    """From its replica, which cannot come back until the password is taken away again."""
+    """Cuts a primary off from its replica by a password, until the password is removed."""
     primary.client.config_set("requirepass", "of the test")
     primary.client.execute_command("CLIENT", "KILL", "TYPE", "replica")
 

@@ -1,4 +1,4 @@
-"""A smoke of every function on the oldest server that is supported, Debian's Redis, and on the tests' own."""
+"""Calls every function once, on the oldest supported server (Debian's Redis) and on the tests' own."""
 
 from __future__ import annotations
 

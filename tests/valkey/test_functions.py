@@ -1,4 +1,4 @@
-"""Each function by its contract: called as any client would, with what its Lua file says on top."""
+"""Each function by its contract, as the head of its Lua file describes it."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def connected(url: str) -> Client:
 
 
 class Board:
-    """A board's keys, and calls about it."""
+    """The keys of a board, and calls on it."""
 
     def __init__(self, client: Client, shape: tuple[object, ...] = PLAIN) -> None:
         self.client, self.shape = client, shape
@@ -106,7 +106,7 @@ class Board:
         return self.call("laurels_submit", names, encoded, "what was submitted", "", *flat)
 
     def age(self, name: str, seconds: int) -> None:
-        """The generation that is written to becomes this much older, as by a step of the server's clock."""
+        """Makes the present generation older by this much, like a step of the server's clock."""
         number, began = self.client.hget(self.key("board"), name).split()
         self.client.hset(self.key("board"), name, f"{int(number)} {int(began) - seconds}")
 
@@ -434,7 +434,7 @@ class TestFold:
         assert board.entries("rolling") == [(b"ada", float(expected))]
 
     def test_the_earlier_of_equal_entries_stays_the_best(self, client: Client):
-        """As it may be after an import, which takes moments as they are given."""
+        """Equal moments occur after an import, which takes moments as given."""
         board = Board(client, ("exact", "int64", 0, "earliest", 0, 0, 0))
         for window, moment in zip(DAYS, (30, 10, 20), strict=True):
             entry = packed(5) + packed(moment)
@@ -648,12 +648,12 @@ def _library_code(listed: Any) -> str:  # noqa: ANN401  # a map by RESP3, a flat
 
 
 class TestMemory:
-    """What is remembered ages by the server's clock: here, by when its generation began."""
+    """Generations age by the server's clock. These tests change when a generation began."""
 
     PERIOD = 45_000
 
     def submit(self, board: Board, given: str) -> bool:
-        """Whether it counted."""
+        """Whether the submission counted."""
         return board.submit((5, "ada"), ids=[given], calls=[""])[1] == []
 
     def state(self, board: Board, name: str = "ids") -> tuple[int, int]:
@@ -750,7 +750,7 @@ def test_a_fence_from_before_the_clock_was_set_back_keeps_nobody_off(client: Cli
 
 
 class TestMetadata:
-    """Metadata for entries that are there."""
+    """Metadata of existing entries."""
 
     def set(self, board: Board, *windows: str, **header: object) -> Any:  # noqa: ANN401  # a reply
         told: dict[str, object] = {
@@ -820,7 +820,7 @@ class TestMetadata:
 
 
 class TestOnce:
-    """Requests that have a key: claimed, settled, and what of it another one sees."""
+    """Idempotency keys: claims, settlements, and what other owners see."""
 
     def claim(self, board: Board, fingerprint: str = "f", owner: str = "a", seconds: int = 30) -> Any:  # noqa: ANN401  # a reply
         names = ["board", "once:0", "once:1", "once:2"]

@@ -1,4 +1,4 @@
-"""`laurels_index` by its contract: each answer that its Lua file names, and what is written then."""
+"""`laurels_index` by its contract: each reply, and what is written with it."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Index:
         return self.client.fcall("laurels_index", len(keys), *keys, header, b"rows", *rest)
 
     def held(self, window: str) -> tuple[int, int, list[int]]:
-        """How many entries and positions, and how often each distinct score occurs."""
+        """The number of entries and positions, and the count of each distinct score."""
         counts = self.client.hvals(f"{self.key(window)}|counts")
         return (
             self.client.zcard(self.key(window)),

@@ -1,4 +1,4 @@
-"""The functions about the journal, by their contract."""
+"""The functions on the journal, by their contract."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`laurels_match` by its contract: each answer that its Lua file names, and what is written then."""
+"""`laurels_match` by its contract: each reply, and what is written with it."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Duels:
         return f"{self.name}:{name}"
 
     def play(self, states: dict[str, tuple[str, str]], **header: object) -> Any:  # noqa: ANN401  # a reply
-        """Each player's expected and new state, which is its rating."""
+        """Plays with each player's expected and new state, which here is just the rating."""
         target: dict[str, object] = {
             "window": 1,
             "chosen": 0,

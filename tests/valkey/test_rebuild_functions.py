@@ -1,4 +1,4 @@
-"""The functions of rebuild.lua, each by what it answers."""
+"""The functions of rebuild.lua, by their replies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a server lacks is said in one line at the start."""
+"""The start reports in one line what a server lacks."""
 
 from __future__ import annotations
 
