@@ -189,7 +189,7 @@ class Board:
         return frozenset({self.definition.timezone, *self.definition.timezones.values()})
 
     def shape(self, *, metadata: bool) -> Shape:
-        """The head of every call. `metadata`: whether the call names the keys of metadata."""
+        """How the board stores entries, for a call's header. `metadata`: whether the call has its keys."""
         ordering, definition = self.ordering, self.definition
         return (
             "exact" if ordering.exact else "plain",

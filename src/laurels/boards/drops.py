@@ -68,7 +68,9 @@ class Drops:
         stored = await self.store.get(*ref)
         try:
             is_gone = await (
-                self._take_all(retired, stored) if retired[-1].whole else self._follow(retired, stored)
+                self._delete_all(retired, stored)
+                if retired[-1].whole
+                else self._delete_leftovers(retired, stored)
             )
         except DefinitionChanged:
             log.info("another process deletes the board's old keys", board=str(ref))
@@ -89,7 +91,7 @@ class Drops:
             raise failure
         return len(names)
 
-    async def _take_all(self, retired: list[Retired], stored: StoredBoard | None) -> bool:
+    async def _delete_all(self, retired: list[Retired], stored: StoredBoard | None) -> bool:
         number = retired[-1].number
         boards = {each.board.version: self.catalog.compile(each.board) for each in retired}
         board_keys = {
@@ -104,19 +106,19 @@ class Drops:
         if is_gone:
             await self.archiving.wait_for_drains(retired[-1].board.id)
             for board in boards.values():
-                await self._take(board, number, left)
+                await self._delete_board(board, number, left)
         for key in left:
             await functions.retired(self.valkey, key, number, NUMBER_SECONDS)
             await functions.confirm(self.valkey, (key,), (), self.durability)
         return is_gone
 
-    async def _take(self, board: Board, number: int, left: list[str]) -> None:
+    async def _delete_board(self, board: Board, number: int, left: list[str]) -> None:
         for shard in range(board.keys.shards):
             key = board.keys.of_board(shard, "board")
             if key in left:
-                await self.retention.take(board, shard, Guard(key, "dropping", number))
+                await self.retention.delete_shard(board, shard, Guard(key, "dropping", number))
 
-    async def _follow(self, retired: list[Retired], stored: StoredBoard | None) -> bool:
+    async def _delete_leftovers(self, retired: list[Retired], stored: StoredBoard | None) -> bool:
         """Deletes what the definition in force has no place for, and sets the expiry of windows by it."""
         if stored is None:  # dropped in between: the new record covers all keys
             return True

@@ -68,7 +68,7 @@ class ExistingKeys:
         patterns = board.keys.patterns(board.definition).values()
         for prefix in _shortest({pattern.prefix for of_target in patterns for pattern in of_target}):
             async for keys in self.valkey.keys_like(f"{_escaped(prefix)}*"):
-                await self._sort([key for key in keys if key.partition("|")[0] not in own], names, found)
+                await self._classify([key for key in keys if key.partition("|")[0] not in own], names, found)
         return found
 
     async def take_over(self, board: Board, found: ForeignKeys) -> None:
@@ -88,7 +88,7 @@ class ExistingKeys:
             async for address in self.retention.addresses(board, shard)
         }
 
-    async def _sort(self, keys: Sequence[str], names: WindowNames, found: ForeignKeys) -> None:
+    async def _classify(self, keys: Sequence[str], names: WindowNames, found: ForeignKeys) -> None:
         windows = {key: names.address(key.partition("|")[0]) for key in keys}
         theirs = {key: window for key, window in windows.items() if window and _part(key) in PARTS}
         kinds = await self.valkey.run_all(map(keyspace.kind, theirs))

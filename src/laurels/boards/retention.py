@@ -110,7 +110,7 @@ class Retention:
             await self._valkey.run_all(hashes.length(board.keys.of_board(n, "ratings")) for n in shards)
         )
 
-    async def take(self, board: Board, shard: int, guard: Guard) -> None:
+    async def delete_shard(self, board: Board, shard: int, guard: Guard) -> None:
         """Deletes everything in a shard of the board, except the board's own hash. It may stop anywhere and
         run again, because it deletes the lists of windows and groups last.
         """

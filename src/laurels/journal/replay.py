@@ -123,13 +123,13 @@ class Replay:
                 await self._describe(row)
             elif row.kind in {REMOVE, ERASE}:
                 await self.flush()
-                await self._let_pass(row.now)
+                await self._advance_clock(row.now)
                 await self._remove(row)
 
     async def finish(self) -> None:
         """Applies the rows that wait, and completes rolling windows up to tomorrow's."""
         await self.flush()
-        await self._let_pass(self._now)
+        await self._advance_clock(self._now)
         for address, target in list(self.written.items()):
             if target.zoned.how == "direct":
                 await self._complete(address, target)
@@ -145,7 +145,7 @@ class Replay:
         together, self._together = self._together, None
         if together is None:
             return
-        await self._let_pass(together.now)
+        await self._advance_clock(together.now)
         ids = {*together.matches, *(part.id for part in together.parts if part.id)}
         await self._remember(together.now, ids, together.calls)
         await self._rate(together)
@@ -163,7 +163,7 @@ class Replay:
             self.doubled += why == "duplicate"
             self.refused += why != "duplicate"
         for target in message.targets:
-            self._note(target)
+            self._track(target)
 
     async def abandon(self) -> None:
         """Deletes the shadow board."""
@@ -287,7 +287,7 @@ class Replay:
         target = placed(self._made, rows[0].op, rows[0].groups) if rows else None
         if target is None or not self._made.is_wanted(target.zoned, target.slot):
             return
-        await self._let_pass(rows[0].now)
+        await self._advance_clock(rows[0].now)
         self.has_metadata = True
         ordering = self._made.ordering
         header = PlaceHeader(
@@ -299,7 +299,7 @@ class Replay:
             rest += (ordering.place(score, row.at), row.member)
         keys = (self._key("board"), self._key("journal"), *self._parts(target.address))
         await functions.place(self._valkey, keys, header, rest)
-        self._note(target)
+        self._track(target)
 
     async def _describe(self, row: JournalRow) -> None:
         if self._describing and row.call != self._describing[0].call:
@@ -311,7 +311,7 @@ class Replay:
         if not rows:
             return
         first = rows[0]
-        await self._let_pass(first.now)
+        await self._advance_clock(first.now)
         targets = [placed(self._made, row.op, row.groups) for row in rows]
         addresses = [each.address for each in targets if each and each.address in self.written]
         self.has_metadata = self.has_metadata or bool(first.metadata)
@@ -334,7 +334,7 @@ class Replay:
         if first.given_id:
             await self._remember(first.now, {first.given_id})
 
-    def _note(self, target: Target) -> None:
+    def _track(self, target: Target) -> None:
         if target.address in self.written:
             return
         self.written[target.address] = target
@@ -342,7 +342,7 @@ class Replay:
         if until is not None:
             heapq.heappush(self._ends, (until, next(self._numbers), target.address))
 
-    async def _let_pass(self, now: Moment) -> None:
+    async def _advance_clock(self, now: Moment) -> None:
         """Deletes the windows that were over by then, once the rolling windows of their days are complete."""
         self._latest = max(self._latest, now)
         while self._ends and self._ends[0][0] <= self._latest:
@@ -362,7 +362,7 @@ class Replay:
             if address not in self.complete and has_begun and self._made.is_kept(zoned, slot):
                 rolling = Target(address, slot, zoned)
                 await fold_days(self._valkey, self._made, self._shard, rolling, LIFE_SECONDS)
-                self._note(rolling)
+                self._track(rolling)
                 self.complete.add(address)
 
     def _is_without_days(self, target: Target) -> bool:
