@@ -147,8 +147,10 @@ def engines(endpoints: Endpoints, only_clock: FixedClock) -> Generator[Callable[
 
         @cache
         def engine_at(valkey_url: str, _number: int) -> sync.Laurels:
-            urls = {"valkey_url": valkey_url, "postgres_url": endpoints.postgres_url}
-            return stack.enter_context(sync.Laurels(**urls, clock=only_clock))
+            postgres_url = endpoints.postgres_url
+            return stack.enter_context(
+                sync.Laurels(valkey_url=valkey_url, postgres_url=postgres_url, clock=only_clock)
+            )
 
         yield engine_at
 
@@ -188,10 +190,10 @@ async def async_engines(
 
         async def engine_at(valkey_url: str) -> laurels_engine.Laurels:
             if valkey_url not in opened:
-                urls = {"valkey_url": valkey_url, "postgres_url": endpoints.postgres_url}
-                opened[valkey_url] = await stack.enter_async_context(
-                    laurels_engine.Laurels(**urls, clock=only_clock)
+                engine = laurels_engine.Laurels(
+                    valkey_url=valkey_url, postgres_url=endpoints.postgres_url, clock=only_clock
                 )
+                opened[valkey_url] = await stack.enter_async_context(engine)
             return opened[valkey_url]
 
         yield engine_at

@@ -227,7 +227,7 @@ def test_scores_and_times_are_described_as_they_travel(document: dict[str, Any])
     for schema, field in (("Entry", "score"), ("Submission", "score"), ("Bucket", "low")):
         assert schemas[schema]["properties"][field]["type"] == ["number", "string"]
     assert schemas["Page"]["properties"]["starts_at"]["anyOf"][0] == {"type": "string", "format": "date-time"}
-    assert schemas["Submission"]["description"] == "What a caller gives."
+    assert schemas["Submission"]["description"] == "A submission as a caller gives it."
     assert schemas["Submission"]["additionalProperties"] is False
 
 

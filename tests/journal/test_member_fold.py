@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from laurels.boards.board import WindowAddress
 from laurels.boards.keys import WHOLE, BoardRef, parse_cut
 from laurels.clock import FixedClock
+from laurels.journal.entry import START as FIRST
 from laurels.journal.entry import read_entry
-from laurels.journal.member_fold import Fold, Told
+from laurels.journal.member_fold import Fold
 from laurels.moments import datetime_of, moment_of
 from laurels.scores.submission import Submission
 from laurels.sync import Laurels
@@ -24,6 +25,7 @@ from laurels.sync import Laurels
 if TYPE_CHECKING:
     from laurels.boards.board import Board
     from laurels.embedded import Endpoints
+    from laurels.journal.entry import JournalRow
 
 EXAMPLES = 60
 DAYS: list[dict[str, Any]] = [
@@ -96,22 +98,19 @@ def play(
         clock.advance(timedelta(milliseconds=1))
 
 
-def told_by_member(engine: Laurels, board: Board) -> dict[bytes, list[Told]]:
-    """What Valkey accepted, as its journal has it."""
+def rows_by_member(engine: Laurels, board: Board) -> dict[bytes, list[JournalRow]]:
+    """The journal rows of what Valkey accepted."""
     entries = engine.run(engine.engine.valkey.command("XRANGE", board.keys.of_board(0, "journal"), "-", "+"))
-    told: dict[bytes, list[Told]] = defaultdict(list)
+    rows: dict[bytes, list[JournalRow]] = defaultdict(list)
     for _, fields in entries:
-        call = read_entry(fields[b"body"], fields.get(b"skipped", b""))
-        for part in call.parts:
-            told[part.member].append(
-                Told(call.kind, part.member, part.score, part.moment, call.now, part.op, part.groups)
-            )
-    return told
+        for row in read_entry(FIRST, fields).rows:
+            rows[row.member].append(row)
+    return rows
 
 
 def check(engine: Laurels, name: str, definition: dict[str, Any]) -> None:
     board = engine.run(engine.engine._catalog.board(BoardRef.parse(name)))  # pyright: ignore[reportPrivateUsage]  # its windows
-    told = told_by_member(engine, board)
+    rows = rows_by_member(engine, board)
     for group in (None, "country=BR") if definition["groups"] else (None,):
         cut = parse_cut(group, board.definition) if group else WHOLE
         for zoned in board.zoned_windows(board.zone_of(cut)):
@@ -119,7 +118,7 @@ def check(engine: Laurels, name: str, definition: dict[str, Any]) -> None:
                 continue
             for window in engine.windows(name, period=zoned.label, group=group):
                 fold = Fold(board, zoned, zoned.calendar.parse(window.slot), cut)
-                held = {member.decode(): fold.entry(of_member) for member, of_member in told.items()}
+                held = {member.decode(): fold.entry(of_member) for member, of_member in rows.items()}
                 expected = {member: each for member, each in held.items() if each is not None}
                 page = engine.page(name, period=zoned.label, slot=window.slot, group=group, limit=1000)
                 found = {each.member: each.score for each in page.entries}
