@@ -96,7 +96,7 @@ def test_erasing_without_a_terminal_takes_yes(served: Served, board: str):
     project, name = board.split("/")
     complaint = run("erase", project, "ada", "--board", name, data_dir=served.data_dir).complaint
     assert complaint == (
-        f"Erasing ada from {board} cannot be undone, and there is no terminal to ask at: add --yes to do it"
+        f"Erasing ada from {board} cannot be undone, and there is no terminal to confirm it: add --yes"
     )
     assert len(entries(served, board)) == 3
 
@@ -115,7 +115,7 @@ def test_erasing_at_a_terminal_waits_for_the_members_name(served: Served, board:
     shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", os.read(terminal, 10_000).decode())
     os.close(terminal)
     assert f"Erasing ada from {board} cannot be undone." in shown
-    assert "Type ada to go on" in shown
+    assert "Type ada to continue" in shown
     assert ("that is not ada: nothing was changed" in shown) == bool(code)
     left = [entry["member"] for entry in entries(served, board)]
     assert left == (["bob", "eve"] if code == 0 else ["bob", "ada", "eve"])

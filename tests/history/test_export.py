@@ -131,8 +131,8 @@ async def test_a_damaged_file_changes_nothing(laurels: Laurels, new_board: NewBo
         (file[:-1], "ends too early"),
         ([*file[:3], *file[4:]], "checksum"),
         (swapped, "checksum"),
-        ([*file[:-1], file[-1][:-9]], "not one of an export"),
-        ([*file, file[-1]], "follows the last line"),
+        ([*file[:-1], file[-1][:-9]], "not a line of an export"),
+        ([*file, file[-1]], "after the checksum"),
         (file[1:], "manifest"),
         (
             [b'{"line":"manifest","format":"laurels-export","version":2,"boards":[],"made_at":""}\n'],

@@ -197,13 +197,13 @@ async def test_a_damaged_file_changes_nothing(laurels: Laurels, new_board: NewBo
         await refused(laurels, board, file[:length], "damaged or ends too early")
     await refused(laurels, board, b"".join(lines), "damaged or ends too early")
     await refused(laurels, board, packed(lines[:-1]), "ends too early")
-    await refused(laurels, board, packed(lines[1:]), "no export of Laurels")
+    await refused(laurels, board, packed(lines[1:]), "not an export of Laurels")
     await refused(laurels, board, packed([*lines[:3], *lines[4:]]), "checksum")
     newer = lines[0].replace(b'"version":1', b'"version":2')
     await refused(laurels, board, packed([newer, *lines[1:]]), "version 2")
     foreign = io.BytesIO()
     parquet.write_table(arrow.table({"member": ["m1"], "score": [5]}), foreign)
-    await refused(laurels, board, foreign.getvalue(), "no export of Laurels")
+    await refused(laurels, board, foreign.getvalue(), "not an export of Laurels")
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,7 @@ def require_typed(doing: str, name: str, *, yes: bool) -> None:
     if yes:
         return
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise InvalidInput(
-            f"{doing} cannot be undone, and there is no terminal to confirm it: add --yes to do it"
-        )
+        raise InvalidInput(f"{doing} cannot be undone, and there is no terminal to confirm it: add --yes")
     shown = printable(name)
     console = Console(stderr=True, highlight=False, emoji=False)
     console.print(Text.assemble(doing, (" cannot be undone.", "bold red")), soft_wrap=True)
