@@ -11,8 +11,9 @@
 PYTHON ?= python3
 ARGS ?=
 NAME ?= framedle
-# How many processes share the tests; each starts servers of its own.
-TEST_PROCESSES ?= 2
+# How many processes share the tests; each starts servers of its own. They wait for half of their time, so two
+# cores have work for four.
+TEST_PROCESSES ?= 4
 # Of the matrix: `valkey=PROGRAM` and `postgres=MAJOR`; all that can be had when empty.
 SERVERS ?=
 # Operations of the oracle's soak.
@@ -55,11 +56,13 @@ run: $(VENV)/.run $(NODE) ## start Laurels with a demo project on http://127.0.0
 	@$(BIN)/laurels serve --demo --campus $(ARGS) || test $$? -eq 130
 
 .PHONY: test
+# Hundreds of processes import Laurels during the tests: they need not compile it each time.
+test: export PYTHONDONTWRITEBYTECODE :=
 test: $(VENV)/.test $(NODE) ## run the tests, on a real Valkey, PostgreSQL and browser that they start themselves
 	@$(BIN)/python web/build_pages.py
 	@$(BIN)/python tests/web/install_browser.py
 	@$(BIN)/python tests/install_packages.py
-	$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadscope --no-loadscope-reorder $(ARGS)
 
 .PHONY: matrix
 matrix: $(VENV)/.test ## run the engine's tests on Redis 7, Valkey 8 and 9, PostgreSQL 16 and 18; takes half an hour

@@ -13,6 +13,7 @@ import psycopg
 import pytest
 from places import fast_place, folder_that_anybody_may_pass
 from raw_valkey import RawValkey
+from scheduling import RoomScheduling, place_of
 from sqlalchemy import make_url
 from supported_servers import programs
 from valkey_cluster import running_cluster
@@ -28,6 +29,8 @@ from laurels.postgres.migrate import migrate
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 
+    from xdist.remote import Producer  # pyright: ignore[reportMissingTypeStubs]
+
     from laurels.embedded import Endpoints
 
 NOON = datetime(2025, 10, 24, 12, tzinfo=UTC)
@@ -36,6 +39,15 @@ _numbers = count(1)
 
 # A shell has what it starts in the background ignore SIGINT, and so the processes that the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: place_of(item.nodeid))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> RoomScheduling:
+    return RoomScheduling(config, log)
 
 
 @pytest.fixture(scope="session")
@@ -147,10 +159,10 @@ def engines(endpoints: Endpoints, only_clock: FixedClock) -> Generator[Callable[
 
         @cache
         def engine_at(valkey_url: str, _number: int) -> sync.Laurels:
-            postgres_url = endpoints.postgres_url
-            return stack.enter_context(
-                sync.Laurels(valkey_url=valkey_url, postgres_url=postgres_url, clock=only_clock)
+            engine = sync.Laurels(
+                valkey_url=valkey_url, postgres_url=endpoints.postgres_url, clock=only_clock
             )
+            return stack.enter_context(engine)
 
         yield engine_at
 
