@@ -22,7 +22,7 @@ from laurels.boards.retention import PARTS, WINDOWS_A_CALL, target_at
 from laurels.journal.entry import ERASE, MATCH, METADATA, PLACE, REMOVE, SUBMIT
 from laurels.journal.member_fold import goes_on_without
 from laurels.moments import DAY, MILLISECOND, SECOND
-from laurels.scores.payload import Parcel, lay_out
+from laurels.scores.payload import SubmitCall, lay_out
 from laurels.scores.rolling import fold_days
 from laurels.scores.submission import EVERYBODY, MADE_ID, Checked, Submission, cuts_of
 from laurels.scores.submit import cuts_a_call
@@ -149,20 +149,20 @@ class Replay:
         ids = {*together.matches, *(part.id for part in together.parts if part.id)}
         await self._remember(together.now, ids, together.calls)
         await self._rate(together)
-        parcel = Parcel(self._made, self._shard, "~", together.now, together.parts, report=False)
-        message = lay_out(parcel, metadata=self.has_metadata)
-        if not message.targets:
+        call = SubmitCall("~", self._made, together.parts, together.now, self._shard)
+        payload = lay_out(call, metadata=self.has_metadata)
+        if not payload.targets:
             return
-        header = message.header
+        header = payload.header
         header.journal = 0
         header.replayed = together.recorded // SECOND
         for target in header.targets:
             target.seconds = LIFE_SECONDS
-        reply = await functions.submit(self._valkey, message.keys, header, message.rest)
+        reply = await functions.submit(self._valkey, payload.keys, header, payload.rest)
         for why in reply.refused.values():
             self.doubled += why == "duplicate"
             self.refused += why != "duplicate"
-        for target in message.targets:
+        for target in payload.targets:
             self._track(target)
 
     async def abandon(self) -> None:

@@ -21,8 +21,8 @@ from laurels.errors import InvalidInput, KeyTaken, OutcomeUnknown, Unavailable
 from laurels.journal.entry import match_entry
 from laurels.ratings.match import Match, Matched, RatedPlayer, check_match
 from laurels.ratings.sheet import KnownRatings, Sheet
-from laurels.scores.payload import BOARD_KEYS, Parcel, lay_out
-from laurels.scores.send import Courier
+from laurels.scores.payload import BOARD_KEYS, SubmitCall, lay_out
+from laurels.scores.send import Sender
 from laurels.scores.submission import MADE_ID
 from laurels.scores.submit import cuts_a_call
 from laurels.valkey import functions
@@ -76,7 +76,7 @@ class Matches:
 
     def __init__(self, valkey: Valkey, catalog: Catalog, rolling: Rolling, clock: Clock) -> None:
         self._valkey = valkey
-        self._courier = Courier(valkey, catalog, clock)
+        self._sender = Sender(valkey, catalog, clock)
         self._catalog = catalog
         self._rolling = rolling
         self._clock = clock
@@ -198,21 +198,20 @@ class Matches:
         if rating is None:  # never for a valid match
             raise InvalidInput.at("players", "the board takes scores, not matches")
         sheet = Sheet.of(rating, call.matches, known)
-        is_durable = durability != "fast"
-        parcel = Parcel(board, 0, call.id, call.now, sheet.parts, report=True, is_durable=is_durable)
-        metadata = self._catalog.has_metadata(board) or parcel.has_metadata()
-        message = lay_out(parcel, metadata=metadata)
-        await self._catalog.register(board, 0, message.targets, call.now)
+        sent = SubmitCall(call.id, board, sheet.parts, call.now, report=True, durability=durability)
+        metadata = self._catalog.has_metadata(board) or sent.has_metadata()
+        payload = lay_out(sent, metadata=metadata)
+        await self._catalog.register(board, 0, payload.targets, call.now)
         ratings = board.keys.of_board(0, "ratings")
-        keys = [*message.keys[:BOARD_KEYS], ratings, *message.keys[BOARD_KEYS:]]
+        keys = [*payload.keys[:BOARD_KEYS], ratings, *payload.keys[BOARD_KEYS:]]
         entry = b""
         if board.definition.archive.journal:
             entry = match_entry(call.id, call.now, board.version, sheet.journal)
-        rest: list[Value] = [entry, *message.rest[1:]]
+        rest: list[Value] = [entry, *payload.rest[1:]]
         for member in dict.fromkeys(part.member for part in sheet.parts):
             rest += (member, known.states.get(member, b""), sheet.changed.get(member, b""))
         given = [played.given.id or "" for played in call.matches]
-        header = msgspec.structs.asdict(message.header)
+        header = msgspec.structs.asdict(payload.header)
         header["ids"], header["calls"] = given, [_made_by(each) for each in given]
         asked = MatchHeader(
             **header,
@@ -221,8 +220,8 @@ class Matches:
             repeated=list(map(int, known.repeated)),
         )
         reply = await functions.match(self._valkey, keys, asked, rest)
-        if is_durable and not isinstance(reply, StaleStates):
-            await self._courier.confirm([parcel], durability)
+        if durability != "fast" and not isinstance(reply, StaleStates):
+            await self._sender.confirm([sent], durability)
         return sheet, reply
 
 

@@ -21,8 +21,8 @@ from laurels.errors import InvalidInput, KeyTaken, LaurelsError, NotFound, Outco
 from laurels.journal.entry import Feed
 from laurels.logs import get_logger
 from laurels.moments import datetime_of
-from laurels.scores.payload import fed_call
-from laurels.scores.send import Courier, SubmitCall
+from laurels.scores.payload import SubmitCall, fed_call
+from laurels.scores.send import Sender
 from laurels.scores.submission import Submission, check
 from laurels.valkey import functions, sets
 
@@ -54,7 +54,7 @@ class Feeds:
         self._rolling = rolling
         self._clock = clock
         self.durability: Durability = durability
-        self._courier = Courier(valkey, catalog, clock)
+        self._sender = Sender(valkey, catalog, clock)
 
     async def carry(
         self, call: SubmitCall, feeds: Sequence[Board], fed: Sequence[Sequence[Checked]], outcome: CallOutcome
@@ -67,7 +67,7 @@ class Feeds:
             parts = [each[number] for each in fed if each[number].index not in outcome.refused]
             for part_call in _calls(call, feed, parts):
                 try:
-                    fed_outcome = await self._courier.deliver(part_call)
+                    fed_outcome = await self._sender.send(part_call)
                 except Unavailable as error:
                     detail = f"{call.board.ref} counted it, but perhaps not yet {feed.ref}: {error.detail}"
                     raise OutcomeUnknown.after(error, detail) from error
@@ -127,14 +127,13 @@ class Feeds:
         return board_id is not None and board_id <= feed.version
 
     async def _complete_one(self, board: Board, shard: int, entry: JournalEntry) -> None:
-        call = SubmitCall(fed_call(entry.call, shard), board, [], report=False, feeder=shard)
-        call = replace(call, durability=self.durability)
+        call = SubmitCall(fed_call(entry.call, shard), board, [], durability=self.durability, feeder=shard)
         for row in entry.rows:
             try:
                 call.parts.append(_checked(board, row))
             except InvalidInput as error:
                 _log_refusal(call, row.index, error)
-        _log_refusals(call, await self._courier.deliver(call))
+        _log_refusals(call, await self._sender.send(call))
         self._rolling.prepare(board, self._clock())
 
     async def _confirm(self, board: Board, shard: int, counted: list[JournalEntry]) -> None:

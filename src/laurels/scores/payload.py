@@ -21,12 +21,14 @@ if TYPE_CHECKING:
     from laurels.moments import Moment
     from laurels.scores.submission import Checked
     from laurels.valkey.client import Value
+    from laurels.valkey.messages import Durability
+
 # How many keys come before the keys of the windows.
 BOARD_KEYS: Final = 2 + 2 * GENERATIONS
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class Payload:
     """The keys and arguments of one call, and the windows that it writes."""
 
     keys: tuple[str, ...]
@@ -35,18 +37,19 @@ class Message:
     targets: tuple[Target, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Parcel:
-    """The submissions of a call for one shard of a board, each with its place in the call."""
+@dataclass(slots=True)
+class SubmitCall:
+    """Submissions to one board under one id, each with its place in the call; or those for one shard."""
 
+    id: str
     board: Board
-    shard: int
-    call: str
-    now: Moment
     parts: list[Checked]
-    report: bool
-    is_durable: bool = False
-    """Whether Valkey must remember that the call ran."""
+    now: Moment = 0
+    shard: int = 0
+    report: bool = False
+    durability: Durability = "fast"
+    is_confirmed_later: bool = False
+    """Whether the caller waits for the durability later, by `confirm`, for several calls at once."""
     feeds: tuple[Feed, ...] = ()
     """The boards that these submissions feed."""
     feeder: int | None = None
@@ -55,14 +58,18 @@ class Parcel:
     def has_metadata(self) -> bool:
         return any(checked.metadata for checked in self.parts)
 
+    def made_id(self, checked: Checked) -> str:
+        """The id for a retry of this submission."""
+        return checked.id or f"~{self.id}.{checked.index}"
 
-def lay_out(parcel: Parcel, *, metadata: bool) -> Message:
-    """The call for a parcel. `metadata`: whether the board's entries may have metadata."""
-    board = parcel.board
-    count = len(parcel.parts)
-    outline, first = _outline(parcel, metadata=metadata)
+
+def lay_out(call: SubmitCall, *, metadata: bool) -> Payload:
+    """The payload of a call. `metadata`: whether the board's entries may have metadata."""
+    board = call.board
+    count = len(call.parts)
+    outline, first = _outline(call, metadata=metadata)
     definition = board.definition
-    submissions, report = parcel.parts, parcel.report
+    submissions, report = call.parts, call.report
     has_ids = any(checked.id for checked in submissions)
     has_ops = any(checked.op for checked in submissions)
     header = SubmitHeader(
@@ -73,22 +80,22 @@ def lay_out(parcel: Parcel, *, metadata: bool) -> Message:
         fast=int(not (metadata or has_ops or not board.is_fast)),
         report=int(report),
         journal=1 if definition.archive.journal else 2,
-        call=parcel.call,
+        call=call.id,
         ids=[checked.id for checked in submissions] if has_ids else [],
-        calls=_made_by(parcel) if has_ids else [],
+        calls=_made_by(call) if has_ids else [],
         ops=[checked.op for checked in submissions] if has_ops else [],
         metadata=[checked.metadata for checked in submissions] if metadata else [],
         first=first if report or definition.limits.max_change else [],
         max_change=_max_change(board),
         targets=outline.headers,
-        durable=int(parcel.is_durable),
-        fed=int(parcel.feeder is not None),
+        durable=int(call.durability != "fast"),
+        fed=int(call.feeder is not None),
     )
     keys = outline.keys
-    if parcel.feeder is not None:
-        fed = board.keys.of_board(parcel.shard, "fed")
+    if call.feeder is not None:
+        fed = board.keys.of_board(call.shard, "fed")
         keys = *keys[:BOARD_KEYS], fed, *keys[BOARD_KEYS:]
-    return Message(keys=keys, header=header, rest=_rest(parcel), targets=outline.targets)
+    return Payload(keys=keys, header=header, rest=_rest(call), targets=outline.targets)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +108,7 @@ class _Outline:
     headers: list[TargetHeader]
 
 
-class _Whither(NamedTuple):
+class _Destination(NamedTuple):
     """Where a call goes, and when: in whole seconds, the precision of expiry."""
 
     board: Board
@@ -110,28 +117,28 @@ class _Whither(NamedTuple):
     metadata: bool
 
 
-def _outline(parcel: Parcel, *, metadata: bool) -> tuple[_Outline, list[int]]:
+def _outline(call: SubmitCall, *, metadata: bool) -> tuple[_Outline, list[int]]:
     """The windows of a call; and for each submission, the number of the window to report, 0 for none."""
-    parts = parcel.parts
-    whither = _Whither(parcel.board, parcel.shard, parcel.now // SECOND, metadata)
+    parts = call.parts
+    destination = _Destination(call.board, call.shard, call.now // SECOND, metadata)
     if parts and all(each.cuts is EVERYBODY for each in parts):
-        targets = parcel.board.targets(parts[0].moment, parcel.now, WHOLE)
-        if all(targets.holds(each.moment, parcel.now) for each in parts):
-            outline = _outline_for_all(whither, targets)
+        targets = call.board.targets(parts[0].moment, call.now, WHOLE)
+        if all(targets.holds(each.moment, call.now) for each in parts):
+            outline = _outline_for_all(destination, targets)
             return outline, [outline.windows[targets.reported] if targets.reported else 0] * len(parts)
-    chosen, reported = _choose(parcel)
-    outline = _outlined(whither, chosen, len(parts))
+    chosen, reported = _choose(call)
+    outline = _outlined(destination, chosen, len(parts))
     return outline, [outline.windows[address] if address else 0 for address in reported]
 
 
 # Most calls within a second have the same outline, and it is most of the work.
 @lru_cache(maxsize=1024)
-def _outline_for_all(whither: _Whither, targets: Targets) -> _Outline:
-    return _outlined(whither, _by_target({targets: []}), 0)
+def _outline_for_all(destination: _Destination, targets: Targets) -> _Outline:
+    return _outlined(destination, _by_target({targets: []}), 0)
 
 
-def _outlined(whither: _Whither, chosen: dict[Target, list[int]], count: int) -> _Outline:
-    board, now = whither.board, whither.second * SECOND
+def _outlined(destination: _Destination, chosen: dict[Target, list[int]], count: int) -> _Outline:
+    board, now = destination.board, destination.second * SECOND
     windows: dict[WindowAddress, int] = {}
     for target in chosen:
         windows.setdefault(target.address, len(windows) + 1)
@@ -150,21 +157,21 @@ def _outlined(whither: _Whither, chosen: dict[Target, list[int]], count: int) ->
         )
         for target, numbers in chosen.items()
     ]
-    keys = list(_board_keys(board, whither.shard))
+    keys = list(_board_keys(board, destination.shard))
     for address in windows:
-        keys += board.keys.parts(board.window_key(whither.shard, address), metadata=whither.metadata)
+        keys += board.keys.parts(board.window_key(destination.shard, address), metadata=destination.metadata)
     return _Outline(windows, tuple(keys), tuple(chosen), headers)
 
 
-def _choose(parcel: Parcel) -> tuple[dict[Target, list[int]], list[WindowAddress | None]]:
+def _choose(call: SubmitCall) -> tuple[dict[Target, list[int]], list[WindowAddress | None]]:
     """Which submissions touch which window, with computed windows after those that they follow; and for each
     submission the window to report.
     """
     together: dict[Targets, list[int]] = {}
     reported: list[WindowAddress | None] = []
-    targets_of, now = parcel.board.targets, parcel.now
+    targets_of, now = call.board.targets, call.now
     moment, cuts, same_targets, own = None, (), list[list[int]](), None
-    for number, checked in enumerate(parcel.parts, 1):
+    for number, checked in enumerate(call.parts, 1):
         if checked.moment != moment or checked.cuts is not cuts:
             moment, cuts = checked.moment, checked.cuts
             targets = [targets_of(moment, now, cut) for cut in cuts]
@@ -195,19 +202,19 @@ def _board_keys(board: Board, shard: int) -> Iterable[str]:
     return *own, *keys.generations(shard, "ids"), *keys.generations(shard, "calls")
 
 
-def confirm_keys(parcels: Iterable[Parcel]) -> list[str]:
+def confirm_keys(calls: Iterable[SubmitCall]) -> list[str]:
     """The keys where Valkey remembers these calls, which are of one shard of a board."""
     keys: dict[str, None] = {}
-    for parcel in parcels:
-        keys[parcel.board.keys.of_board(parcel.shard, "board")] = None
-        keys |= dict.fromkeys(parcel.board.keys.generations(parcel.shard, "calls"))
+    for call in calls:
+        keys[call.board.keys.of_board(call.shard, "board")] = None
+        keys |= dict.fromkeys(call.board.keys.generations(call.shard, "calls"))
     return list(keys)
 
 
-def _rest(parcel: Parcel) -> list[Value]:
-    ordering, submissions = parcel.board.ordering, parcel.parts
+def _rest(call: SubmitCall) -> list[Value]:
+    ordering, submissions = call.board.ordering, call.parts
     moments = b"".join(pack_int64(checked.moment) for checked in submissions) if ordering.timed else b""
-    rest: list[Value] = [_journal_entry(parcel), moments]
+    rest: list[Value] = [_journal_entry(call), moments]
     place = ordering.score_place
     for checked in submissions:
         rest.append(place(checked.score))
@@ -215,16 +222,16 @@ def _rest(parcel: Parcel) -> list[Value]:
     return rest
 
 
-def _journal_entry(parcel: Parcel) -> bytes:
+def _journal_entry(call: SubmitCall) -> bytes:
     """The entry for the journal; empty for a board without one."""
-    board = parcel.board
+    board = call.board
     if not board.definition.archive.journal:
         return b""
     parts = [
         (each.index, each.id, each.member, each.score, each.moment, each.groups, each.op, each.metadata)
-        for each in parcel.parts
+        for each in call.parts
     ]
-    return submit_entry(parcel.call, parcel.now, board.version, parts, parcel.feeds)
+    return submit_entry(call.id, call.now, board.version, parts, call.feeds)
 
 
 def fed_call(call: str, shard: int) -> str:
@@ -232,11 +239,11 @@ def fed_call(call: str, shard: int) -> str:
     return f"{call}/{shard}"
 
 
-def _made_by(parcel: Parcel) -> list[str]:
+def _made_by(call: SubmitCall) -> list[str]:
     """For each submission, the name on this board of the call that made its id, or ""."""
-    made = [checked.made_by for checked in parcel.parts]
-    feeder = parcel.feeder
-    return made if feeder is None else [call and fed_call(call, feeder) for call in made]
+    made = [checked.made_by for checked in call.parts]
+    feeder = call.feeder
+    return made if feeder is None else [maker and fed_call(maker, feeder) for maker in made]
 
 
 def _max_change(board: Board) -> float | tuple[int, int]:

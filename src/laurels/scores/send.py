@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from laurels.boards.keys import WHOLE
 from laurels.boards.ordering import Position
 from laurels.errors import InvalidInput, KeyTaken, OutcomeUnknown, Unavailable
-from laurels.scores.payload import Parcel, confirm_keys, lay_out
+from laurels.scores.payload import confirm_keys, lay_out
 from laurels.scores.shards import ShardedWindow
 from laurels.scores.submission import check
 from laurels.valkey import functions
@@ -18,12 +18,11 @@ from laurels.valkey.functions import DefinitionChanged, MetadataKept
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-    from laurels.boards.board import Board, WindowAddress
+    from laurels.boards.board import WindowAddress
     from laurels.boards.catalog import Catalog
     from laurels.boards.keys import BoardRef
     from laurels.clock import Clock
-    from laurels.journal.entry import Feed
-    from laurels.scores.payload import Message
+    from laurels.scores.payload import Payload, SubmitCall
     from laurels.scores.submission import Checked
     from laurels.valkey.client import Valkey
     from laurels.valkey.messages import Durability, Report
@@ -34,7 +33,7 @@ REFUSALS: Final = {
 }
 
 
-LaidOut = list[tuple[Parcel, "Message"]]
+LaidOut = list[tuple["SubmitCall", "Payload"]]
 
 
 @dataclass(slots=True)
@@ -43,29 +42,12 @@ class CallOutcome:
 
     refused: dict[int, InvalidInput | KeyTaken] = field(default_factory=dict)
     reports: dict[int, Report] = field(default_factory=dict)
-    unconfirmed: list[Parcel] = field(default_factory=list)
+    unconfirmed: list[SubmitCall] = field(default_factory=list)
     """The parts that ran, and that the caller must confirm."""
 
 
-@dataclass(frozen=True, slots=True)
-class SubmitCall:
-    """Submissions to one board under one id."""
-
-    id: str
-    board: Board
-    parts: list[Checked]
-    report: bool
-    durability: Durability = "fast"
-    is_confirmed_later: bool = False
-    """Whether the caller waits for the durability later, by `confirm`, for several calls at once."""
-    feeds: tuple[Feed, ...] = ()
-    """The boards that these submissions feed."""
-    feeder: int | None = None
-    """For a fed board: the shard of its feeder, if the feeder has a journal."""
-
-
-class Courier:
-    """Delivers calls."""
+class Sender:
+    """Sends calls."""
 
     def __init__(self, valkey: Valkey, catalog: Catalog, clock: Clock) -> None:
         self._valkey = valkey
@@ -74,94 +56,89 @@ class Courier:
 
     def lay_out(self, call: SubmitCall) -> LaidOut:
         """Builds the call for each shard: all the work that can be done before sending."""
-        board, now = call.board, self._clock()
+        call.now = self._clock()
+        if call.board.keys.shards == 1:
+            return [(call, self._payload(call))]
         by_shard: dict[int, list[Checked]] = {}
-        if board.keys.shards == 1:
-            by_shard[0] = call.parts
-        else:
-            for checked in call.parts:
-                by_shard.setdefault(board.keys.shard_of(checked.member), []).append(checked)
-        is_durable = call.durability != "fast"
-        parcels = [
-            Parcel(board, shard, call.id, now, parts, call.report, is_durable, call.feeds, call.feeder)
-            for shard, parts in by_shard.items()
-        ]
-        return [(parcel, self._message(parcel)) for parcel in parcels]
+        for checked in call.parts:
+            by_shard.setdefault(call.board.keys.shard_of(checked.member), []).append(checked)
+        of_shards = [replace(call, shard=shard, parts=parts) for shard, parts in by_shard.items()]
+        return [(each, self._payload(each)) for each in of_shards]
 
-    async def deliver(self, call: SubmitCall, laid_out: LaidOut | None = None) -> CallOutcome:
+    async def send(self, call: SubmitCall, laid_out: LaidOut | None = None) -> CallOutcome:
         """Sends the call to all its shards at the same time."""
         outcome = CallOutcome()
-        parcels = (laid_out or self.lay_out(call)) if call.parts else []
-        if len(parcels) == 1:
-            await self._send(call, *parcels[0], outcome)
-        elif parcels:
-            await _all_or_unknown([self._send(call, *each, outcome) for each in parcels])
+        to_shards = (laid_out or self.lay_out(call)) if call.parts else []
+        if len(to_shards) == 1:
+            await self._send_to_shard(*to_shards[0], outcome)
+        elif to_shards:
+            await _all_or_unknown([self._send_to_shard(*each, outcome) for each in to_shards])
         if call.report and call.board.keys.shards > 1:
             await self._count_elsewhere(call, outcome)
         return outcome
 
-    def _message(self, parcel: Parcel) -> Message:
-        return lay_out(parcel, metadata=self._catalog.has_metadata(parcel.board) or parcel.has_metadata())
+    def _payload(self, call: SubmitCall) -> Payload:
+        return lay_out(call, metadata=self._catalog.has_metadata(call.board) or call.has_metadata())
 
-    async def confirm(self, parcels: list[Parcel], durability: Durability) -> None:
+    async def confirm(self, calls: list[SubmitCall], durability: Durability) -> None:
         """Waits until all of these have this durability, once for each shard; else raises `OutcomeUnknown`.
 
         Also checks that Valkey still has the calls: a node that took over or restarted may have lost them.
         """
-        by_shard: dict[tuple[BoardRef, int], list[Parcel]] = {}
-        for parcel in parcels:
-            by_shard.setdefault((parcel.board.ref, parcel.shard), []).append(parcel)
+        by_shard: dict[tuple[BoardRef, int], list[SubmitCall]] = {}
+        for call in calls:
+            by_shard.setdefault((call.board.ref, call.shard), []).append(call)
 
-        async def confirm(of_shard: list[Parcel]) -> None:
-            calls = [parcel.call for parcel in of_shard]
-            missing = await functions.confirm(self._valkey, confirm_keys(of_shard), calls, durability)
+        async def confirm(of_shard: list[SubmitCall]) -> None:
+            ids = [call.id for call in of_shard]
+            missing = await functions.confirm(self._valkey, confirm_keys(of_shard), ids, durability)
             if missing:
-                raise OutcomeUnknown(f"Valkey lost {missing} of {len(calls)} calls before they were durable")
+                raise OutcomeUnknown(f"Valkey lost {missing} of {len(ids)} calls before they were durable")
 
         await asyncio.gather(*map(confirm, by_shard.values()))
 
-    async def _send(self, call: SubmitCall, parcel: Parcel, message: Message, outcome: CallOutcome) -> None:
+    async def _send_to_shard(self, call: SubmitCall, payload: Payload, outcome: CallOutcome) -> None:
         durability = "fast" if call.is_confirmed_later else call.durability
         while True:
             try:
-                await self._catalog.register(parcel.board, parcel.shard, message.targets, parcel.now)
+                await self._catalog.register(call.board, call.shard, payload.targets, call.now)
                 reply = await functions.submit(
-                    self._valkey, message.keys, message.header, message.rest, durability
+                    self._valkey, payload.keys, payload.header, payload.rest, durability
                 )
                 break
             except MetadataKept:
-                self._catalog.note_metadata(parcel.board)
+                self._catalog.note_metadata(call.board)
             except DefinitionChanged as changed:
-                parcel = await self._checked_again(parcel, changed, outcome)
+                call = await self._checked_again(call, changed, outcome)
             except KeyTaken as error:
-                parcel = _without(parcel, error, outcome)
-            if not parcel.parts:
+                call = _without(call, error, outcome)
+            if not call.parts:
                 return
-            message = self._message(parcel)
+            payload = self._payload(call)
         if call.is_confirmed_later:
-            outcome.unconfirmed.append(parcel)
+            outcome.unconfirmed.append(call)
         for number, why in reply.refused.items():
             if why in REFUSALS:
-                outcome.refused[parcel.parts[number].index] = InvalidInput.at("score", REFUSALS[why])
-        outcome.reports.update(zip((part.index for part in parcel.parts), reply.reports, strict=False))
+                outcome.refused[call.parts[number].index] = InvalidInput.at("score", REFUSALS[why])
+        outcome.reports.update(zip((part.index for part in call.parts), reply.reports, strict=False))
 
     async def _checked_again(
-        self, parcel: Parcel, changed: DefinitionChanged, outcome: CallOutcome
-    ) -> Parcel:
-        """The parcel under the current definition, without the submissions that this refuses."""
-        board = await self._catalog.refresh(parcel.board.ref, changed.known)
-        board.require_writer(parcel.board.owner)
-        if board.keys.shards != parcel.board.keys.shards:
+        self, call: SubmitCall, changed: DefinitionChanged, outcome: CallOutcome
+    ) -> SubmitCall:
+        """The call under the current definition, without the submissions that this refuses."""
+        board = await self._catalog.refresh(call.board.ref, changed.known)
+        board.require_writer(call.board.owner)
+        if board.keys.shards != call.board.keys.shards:
             raise Unavailable(f"{board.ref} has just been defined with another number of shards; try again")
-        now, is_fed = self._clock(), parcel.feeder is not None
+        now, is_fed = self._clock(), call.feeder is not None
         good: list[Checked] = []
-        for part in parcel.parts:
+        for part in call.parts:
             try:
                 # The feeder has judged the lateness already.
                 good.append(check(board, part.given, part.moment if is_fed else now, part.index))
             except InvalidInput as error:
                 outcome.refused[part.index] = error
-        return replace(parcel, board=board, now=now, parts=good)
+        return replace(call, board=board, now=now, parts=good)
 
     async def _count_elsewhere(self, call: SubmitCall, outcome: CallOutcome) -> None:
         """Adds the counts of the other shards to the ranks that each shard reported within itself."""
@@ -183,22 +160,22 @@ class Courier:
                 outcome.reports[index] = report._replace(**{rank: within + count})
 
 
-def _without(parcel: Parcel, taken: KeyTaken, outcome: CallOutcome) -> Parcel:
-    """The parcel without the submissions to a window whose key another program uses; these are refused."""
-    board, window = parcel.board, taken.key.partition("|")[0]
+def _without(call: SubmitCall, taken: KeyTaken, outcome: CallOutcome) -> SubmitCall:
+    """The call without the submissions to a window whose key another program uses; these are refused."""
+    board, window = call.board, taken.key.partition("|")[0]
     good: list[Checked] = []
-    for part in parcel.parts:
-        written = (board.targets(part.moment, parcel.now, cut).windows for cut in part.cuts)
+    for part in call.parts:
+        written = (board.targets(part.moment, call.now, cut).windows for cut in part.cuts)
         addresses = {
             address for targets in written for target in targets for address in (target.address, *target.days)
         }
-        if any(board.window_key(parcel.shard, address) == window for address in addresses):
+        if any(board.window_key(call.shard, address) == window for address in addresses):
             outcome.refused[part.index] = taken
         else:
             good.append(part)
-    if len(good) == len(parcel.parts):
+    if len(good) == len(call.parts):
         raise taken
-    return replace(parcel, parts=good)
+    return replace(call, parts=good)
 
 
 async def _all_or_unknown(sends: list[Coroutine[None, None, None]]) -> None:

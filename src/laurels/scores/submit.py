@@ -19,7 +19,7 @@ import secrets
 from collections import deque
 from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
@@ -27,7 +27,8 @@ import msgspec
 
 from laurels.errors import InvalidInput, KeyTaken, OutcomeUnknown, Unavailable
 from laurels.scores.feeds import feeds_of, for_feed
-from laurels.scores.send import CallOutcome, Courier, SubmitCall
+from laurels.scores.payload import SubmitCall
+from laurels.scores.send import CallOutcome, Sender
 from laurels.scores.submission import BatchResult, Checked, Rejected, Submission, Submitted, check
 from laurels.valkey import functions
 
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from laurels.boards.keys import BoardRef
     from laurels.clock import Clock
     from laurels.scores.feeds import Feeds
-    from laurels.scores.payload import Parcel
     from laurels.scores.rolling import Rolling
     from laurels.scores.send import LaidOut
     from laurels.valkey.client import Valkey
@@ -68,41 +68,32 @@ Tell = Callable[[Submitted | Exception], None]
 
 @dataclass(slots=True)
 class _Chunk:
-    """The submissions of one call: their places in the input, and their forms for the board and for each
-    board that it feeds.
+    """A call that still fills up, the places of its submissions in the input, and their forms for each board
+    that it feeds.
     """
 
-    board: Board
+    call: SubmitCall
     feeds: list[Board]
-    id: str = field(default_factory=lambda: secrets.token_urlsafe(16))
     places: list[int] = field(default_factory=list)
-    own: list[Checked] = field(default_factory=list)
     fed: list[list[Checked]] = field(default_factory=list)
     cost: int = 0
 
     def add(self, place: int, given: Submission | Checked, now: int) -> None:
         """Raises `InvalidInput` if any of the boards refuses it; then none gets it."""
-        index = len(self.own)
+        board, parts = self.call.board, self.call.parts
+        index = len(parts)
         if isinstance(given, Checked):
-            checked = given.moved(self.board, now, index)
+            checked = given.moved(board, now, index)
         else:
-            checked = check(self.board, given, now, index)
+            checked = check(board, given, now, index)
         if self.feeds:
             given = checked.given
             if isinstance(given.score, str):  # boards of doubles take only numbers
                 given = msgspec.structs.replace(given, score=checked.score)
             self.fed.append([check(feed, for_feed(feed, given), now, index) for feed in self.feeds])
-        self.own.append(checked)
+        parts.append(checked)
         self.places.append(place)
         self.cost += len(checked.cuts)
-
-    def call(self, durability: Durability, *, report: bool) -> SubmitCall:
-        call = SubmitCall(self.id, self.board, self.own, report, durability)
-        return replace(call, feeds=feeds_of(self.feeds)) if self.feeds else call
-
-    def made_id(self, checked: Checked) -> str:
-        """The id for a retry of this submission."""
-        return checked.id or f"~{self.id}.{checked.index}"
 
 
 class _RefusedSubmission(NamedTuple):
@@ -121,7 +112,7 @@ class _BatchProgress:
     progress: Callable[[int], None] | None = None
     accepted: int = 0
     refused: list[_RefusedSubmission] = field(default_factory=list)
-    unconfirmed: list[Parcel] = field(default_factory=list)
+    unconfirmed: list[SubmitCall] = field(default_factory=list)
     confirmed: int = 0
     """How many of the accepted have the requested durability."""
 
@@ -169,7 +160,7 @@ class Submitter:
     ) -> None:
         self._valkey = valkey
         self._feeds = feeds
-        self._courier = Courier(valkey, catalog, clock)
+        self._sender = Sender(valkey, catalog, clock)
         self._catalog = catalog
         self._rolling = rolling
         self._clock = clock
@@ -266,40 +257,38 @@ class Submitter:
         is_durable = batch.durability != "fast"
         under_way: asyncio.Task[None] | None = None
         for chunk in self._chunks(board, feeds, given, batch.refused):
-            call = chunk.call(batch.durability, report=False)
-            call = replace(call, is_confirmed_later=True) if is_durable else call
-            laid_out = self._courier.lay_out(call)
+            chunk.call.durability, chunk.call.is_confirmed_later = batch.durability, is_durable
+            laid_out = self._sender.lay_out(chunk.call)
             if under_way:
                 await under_way
                 batch.tell()
-            under_way = asyncio.create_task(self._carry_batch(call, laid_out, chunk, batch))
+            under_way = asyncio.create_task(self._carry_batch(chunk, laid_out, batch))
             await asyncio.sleep(0)
         if under_way:
             await under_way
         await self._confirm(batch)
         batch.tell()
 
-    async def _carry_batch(
-        self, call: SubmitCall, laid_out: LaidOut, chunk: _Chunk, batch: _BatchProgress
-    ) -> None:
-        outcome = await self._courier.deliver(call, laid_out)
-        await self._feed(chunk, call, outcome)
+    async def _carry_batch(self, chunk: _Chunk, laid_out: LaidOut, batch: _BatchProgress) -> None:
+        call = chunk.call
+        outcome = await self._sender.send(call, laid_out)
+        await self._feed(chunk, outcome)
         batch.unconfirmed += outcome.unconfirmed
         for index, error in outcome.refused.items():
-            batch.refused.append(_RefusedSubmission(chunk.places[index], chunk.own[index].given, error))
-        batch.accepted += len(chunk.own) - len(outcome.refused)
+            batch.refused.append(_RefusedSubmission(chunk.places[index], call.parts[index].given, error))
+        batch.accepted += len(call.parts) - len(outcome.refused)
         if not call.is_confirmed_later or len(batch.unconfirmed) >= CALLS_A_WAIT:
             await self._confirm(batch)
 
     async def _confirm(self, batch: _BatchProgress) -> None:
-        await self._courier.confirm(batch.unconfirmed, batch.durability)
+        await self._sender.confirm(batch.unconfirmed, batch.durability)
         batch.unconfirmed.clear()
         batch.confirmed = batch.accepted
 
-    async def _feed(self, chunk: _Chunk, call: SubmitCall, outcome: CallOutcome) -> None:
-        self._rolling.prepare(chunk.board, self._clock())
+    async def _feed(self, chunk: _Chunk, outcome: CallOutcome) -> None:
+        self._rolling.prepare(chunk.call.board, self._clock())
         if chunk.feeds:
-            await self._feeds.carry(call, chunk.feeds, chunk.fed, outcome)
+            await self._feeds.carry(chunk.call, chunk.feeds, chunk.fed, outcome)
 
     async def _send_waiting(self, ref: BoardRef, queue: _SubmissionQueue, durability: Durability) -> None:
         try:
@@ -322,17 +311,18 @@ class Submitter:
             waiting.checked if waiting.board is board else waiting.checked.given for waiting in taken
         )
         for chunk in self._chunks(board, feeds, given, refused):
-            call = chunk.call(durability, report=True)
+            call = chunk.call
+            call.report, call.durability = True, durability
             try:
-                outcome = await self._courier.deliver(call)
-                await self._feed(chunk, call, outcome)
+                outcome = await self._sender.send(call)
+                await self._feed(chunk, outcome)
             except OutcomeUnknown as error:
-                for place, checked in zip(chunk.places, chunk.own, strict=True):
-                    taken[place].tell(OutcomeUnknown.after(error, retry_with=chunk.made_id(checked)))
+                for place, checked in zip(chunk.places, call.parts, strict=True):
+                    taken[place].tell(OutcomeUnknown.after(error, retry_with=call.made_id(checked)))
                 continue
-            for place, checked in zip(chunk.places, chunk.own, strict=True):
+            for place, checked in zip(chunk.places, call.parts, strict=True):
                 refusal = outcome.refused.get(checked.index)
-                taken[place].tell(refusal or _submitted(chunk, checked, outcome))
+                taken[place].tell(refusal or _submitted(call, checked, outcome))
         for each in refused:  # valid when it joined the queue, but time has passed or the definition changed
             taken[each.place].tell(each.error)
 
@@ -344,8 +334,12 @@ class Submitter:
         refused: list[_RefusedSubmission],
     ) -> Iterator[_Chunk]:
         """The valid submissions, cut into calls that cost no more than `COST_A_CALL`."""
-        room = min(map(cuts_a_call, (board, *feeds)))
-        chunk = _Chunk(board, feeds)
+        room, fed = min(map(cuts_a_call, (board, *feeds))), feeds_of(feeds)
+
+        def begun() -> _Chunk:
+            return _Chunk(SubmitCall(secrets.token_urlsafe(16), board, [], feeds=fed), feeds)
+
+        chunk = begun()
         now = self._clock()
         for place, submission in given:
             try:
@@ -357,9 +351,9 @@ class Submitter:
                 continue
             if chunk.cost >= room:
                 yield chunk
-                chunk = _Chunk(board, feeds)
+                chunk = begun()
                 now = self._clock()
-        if chunk.own:
+        if chunk.places:
             yield chunk
 
 
@@ -390,9 +384,9 @@ def _settle(waiting: asyncio.Future[Submitted], outcome: Submitted | Exception) 
         waiting.set_result(outcome)
 
 
-def _submitted(chunk: _Chunk, checked: Checked, outcome: CallOutcome) -> Submitted:
+def _submitted(call: SubmitCall, checked: Checked, outcome: CallOutcome) -> Submitted:
     report = outcome.reports[checked.index]
-    parse, place, previous = chunk.board.ordering.parse_placed_score, report.place, report.previous_place
+    parse, place, previous = call.board.ordering.parse_placed_score, report.place, report.previous_place
     score = parse(place) if place else None
     return Submitted(
         member=checked.given.member,
@@ -401,5 +395,5 @@ def _submitted(chunk: _Chunk, checked: Checked, outcome: CallOutcome) -> Submitt
         rank=report.rank + 1 or None,
         previous_rank=report.previous_rank + 1 or None,
         applied=bool(report.applied),
-        id=chunk.made_id(checked),
+        id=call.made_id(checked),
     )
