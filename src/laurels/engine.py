@@ -47,8 +47,8 @@ from laurels.ratings.match import Match
 from laurels.ratings.matches import Matches
 from laurels.ratings.systems import check_available
 from laurels.scores.feeds import Feeds
-from laurels.scores.idempotency import Once
-from laurels.scores.live import Live, View
+from laurels.scores.idempotency import IdempotencyKeys
+from laurels.scores.live import LiveViews, View
 from laurels.scores.metadata import MetadataOperations, MetadataSetter
 from laurels.scores.page_query import PageQuery, WindowQuery
 from laurels.scores.queries import Reader
@@ -86,7 +86,7 @@ if TYPE_CHECKING:
     from laurels.ratings.match import Matched
     from laurels.scores.results import Among, Distribution, Entry, Page, Percentile, Standing
     from laurels.scores.submission import BatchResult, Submitted
-    from laurels.scores.submit import Tell
+    from laurels.scores.submit import OnOutcome
     from laurels.scores.view_diff import Update
     from laurels.valkey.messages import Durability
 
@@ -199,7 +199,7 @@ class Laurels(WholeBoardOperations, MetadataOperations):
         )
         self._submitter = Submitter(self.valkey, self._catalog, self._rolling, self.feeds, self.clock)
         self._matches = Matches(self.valkey, self._catalog, self._rolling, self.clock)
-        self.once = Once(self.valkey, self._catalog)
+        self.idempotency_keys = IdempotencyKeys(self.valkey, self._catalog)
         journal = WindowJournal(self.postgres)
         self._archived_windows = ArchivedWindows(
             self._catalog, self.store, kept, Recount(journal), self.clock
@@ -208,7 +208,7 @@ class Laurels(WholeBoardOperations, MetadataOperations):
             self.valkey, self._retention, self._rolling, self._archived_windows, journal
         )
         self._reader = Reader(self.valkey, self._catalog, self._rolling, self.clock, self._archived_windows)
-        self.live = Live(self.valkey, self._catalog, self._reader, self.clock)
+        self.live = LiveViews(self.valkey, self._catalog, self._reader, self.clock)
         kept_boards = (self.store, kept, self._retention, self._rolling, self.clock)
         self.snapshot_taker = SnapshotTaker(self.valkey, self._catalog, *kept_boards)
         self.maintenance = Maintenance(self._catalog, *kept_boards)
@@ -218,7 +218,7 @@ class Laurels(WholeBoardOperations, MetadataOperations):
             self.valkey, self._catalog, self._definer, self._retention, self._rolling, self.clock
         )
         self.eraser = Eraser(self.valkey, *over_all)
-        self.operator_status = OperatorStatus(self.valkey, self.postgres, self.drain.journals)
+        self.operator_status = OperatorStatus(self.valkey, self.postgres, self.drain.journal_streams)
         boards = (
             self._catalog,
             self._definer.acting_for("campus"),
@@ -329,7 +329,7 @@ class Laurels(WholeBoardOperations, MetadataOperations):
         """As `submit`, with a ready submission."""
         return await self._submitter.submit(BoardRef.parse(board), given, self._durability(durability))
 
-    def send_soon(self, board: str, given: Submission, tell: Tell) -> bool:
+    def send_soon(self, board: str, given: Submission, tell: OnOutcome) -> bool:
         """As `send`, without a wait: calls `tell` with the result. Does nothing and returns False if this
         process does not know enough to check the submission.
         """

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from raw_valkey import RawValkey
 
-    from laurels.boards.store import Retired
+    from laurels.boards.store import RetiredDefinition
     from laurels.clock import FixedClock
     from laurels.embedded import Endpoints
     from laurels.jobs.job import PeriodicJob
@@ -214,7 +214,7 @@ def test_a_late_worker_deletes_nothing_of_the_next_board(
     store, drops = engine.engine.store, engine.engine.drops
 
     class Late(BoardStore):
-        async def retired(self, project: str, board: str) -> list[Retired]:  # noqa: ARG002  # as it was
+        async def retired(self, project: str, board: str) -> list[RetiredDefinition]:  # noqa: ARG002  # as it was
             return late
 
         async def get(self, project: str, board: str) -> None:  # noqa: ARG002  # as it was
@@ -320,7 +320,7 @@ def test_a_drain_that_began_before_the_drop_archives_nothing_of_the_next_board(
 ):
     board = fill()
     drain = engine.engine.drain
-    streams = engine.run(drain.journals.of_board(BoardRef.parse(board)))
+    streams = engine.run(drain.journal_streams.of_board(BoardRef.parse(board)))
     engine.drop(board, allow_drop="all")
     engine.define(board, DEFINITION)
     engine.submit_many(board, MEMBERS)

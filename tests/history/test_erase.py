@@ -100,7 +100,7 @@ async def ended(laurels: Laurels) -> list[Any]:
 
 async def test_no_store_has_the_name_any_more(alone: Laurels, clock: FixedClock):
     await play(alone, clock)
-    key = (await alone.drain.journals.of_board(BoardRef.parse(BOARD)))[0].dead_letters
+    key = (await alone.drain.journal_streams.of_board(BoardRef.parse(BOARD)))[0].dead_letters
     await alone.valkey.command("XADD", key, "1-1", "body", NAME, "why", "a test")
     assert is_in(NAME, await everything_in_valkey(alone))
     await alone.archived(BOARD)
@@ -192,10 +192,10 @@ async def test_no_store_keeps_the_name_of_an_erased_member_with_keys_and_ids(
     await alone.define(BOARD, {"archive": archive})
     ref = BoardRef.parse(BOARD)
     for day in range(2):
-        async with alone.once.claim(ref, f"key-{day}", "what it is") as claim:
+        async with alone.idempotency_keys.claim(ref, f"key-{day}", "what it is") as claim:
             await alone.submit(BOARD, NAME, 5, id=f"{NAME}.{day}")
             claim.answer = msgspec.json.encode({"member": NAME, "score": 5})
-        async with alone.once.claim(ref, f"other-{day}", "what it is") as claim:
+        async with alone.idempotency_keys.claim(ref, f"other-{day}", "what it is") as claim:
             await alone.submit(BOARD, "bob", 5, id=f"bob.{day}")
             claim.answer = msgspec.json.encode({"member": "bob", "score": 5})
         clock.advance(timedelta(days=1 - day))
@@ -203,7 +203,7 @@ async def test_no_store_keeps_the_name_of_an_erased_member_with_keys_and_ids(
     await alone.erase("privacy", NAME)
     assert not is_in(NAME, await everything_in_valkey(alone))
     assert not is_in(NAME, await everything_in_postgres(alone))
-    async with alone.once.claim(ref, "other-1", "what it is") as claim:
+    async with alone.idempotency_keys.claim(ref, "other-1", "what it is") as claim:
         assert claim.is_done, "others' answers stay"
     await alone.drop(BOARD, allow_drop="all")
 

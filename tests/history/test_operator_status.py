@@ -52,8 +52,10 @@ async def test_journals_of_shards_count_as_their_boards(alone: Laurels, looking:
 async def test_a_dead_letter_goes_back_to_the_journal_of_its_shard(alone: Laurels, looking: OperatorStatus):
     await alone.define("seen/wide", {"shards": 2})
     await alone.submit("seen/wide", "ada", 5)
-    streams = await alone.drain.journals.of_board(BoardRef("seen", "wide"))
-    (full,) = [stream for stream, count in (await alone.drain.journals.lengths(streams)).items() if count]
+    streams = await alone.drain.journal_streams.of_board(BoardRef("seen", "wide"))
+    (full,) = [
+        stream for stream, count in (await alone.drain.journal_streams.lengths(streams)).items() if count
+    ]
     ((_, fields),) = stream_entries(await alone.valkey.command("XRANGE", full.key, "-", "+"))
     letter_fields = ("body", fields[b"body"], "why", "PostgreSQL was too old")
     await alone.valkey.command("XADD", full.dead_letters, "5-0", *letter_fields)

@@ -59,7 +59,7 @@ async def test_figures_are_the_same_for_a_moment(
     client: AsyncClient, laurels: Laurels, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(operator_status, "FRESH_SECONDS", 3600.0)
-    own = OperatorStatus(laurels.valkey, laurels.postgres, laurels.drain.journals)
+    own = OperatorStatus(laurels.valkey, laurels.postgres, laurels.drain.journal_streams)
     assert await own.figures() is await own.figures()
 
 
@@ -87,7 +87,7 @@ class TestDeadLetters:
     async def stream(self, laurels: Laurels, project: str) -> AsyncGenerator[Stream]:
         """The journal of a board, all archived; what is buried goes with the test."""
         await laurels.archived(f"{project}/arcade")
-        (stream,) = await laurels.drain.journals.of_board(BoardRef(project, "arcade"))
+        (stream,) = await laurels.drain.journal_streams.of_board(BoardRef(project, "arcade"))
         yield stream
         await laurels.valkey.command("DEL", stream.dead_letters)
 

@@ -97,7 +97,7 @@ async def test_a_journal_that_falls_behind_is_a_warning(
     async def behind() -> Backlog:
         return Backlog(calls=7, bytes=300 * 2**20, age_seconds=61.0)
 
-    monkeypatch.setattr(laurels.drain.journals, "recent_backlog", behind)
+    monkeypatch.setattr(laurels.drain.journal_streams, "recent_backlog", behind)
     answer = await anybody.get("/readyz")
     assert answer.status_code == 200
     assert answer.json()["warnings"] == [
@@ -109,13 +109,13 @@ async def test_a_journal_that_falls_behind_is_a_warning(
 async def test_the_metrics_tell_of_the_journal(client: AsyncClient, laurels: Laurels, board: str):
     await laurels.journal_drained()
     await client.post(f"{board}/scores", json={"member": "ada", "score": 1})
-    await laurels.drain.journals.backlog()
+    await laurels.drain.journal_streams.backlog()
     assert metric(await client.get("/metrics"), "laurels_journal_backlog_calls") == 1
     told = await client.get("/metrics")
     before = metric(told, "laurels_journal_rows_total")
     letters = metric(told, "laurels_journal_dead_letters_total")  # of other tests
     await laurels.journal_drained()
-    await laurels.drain.journals.backlog()
+    await laurels.drain.journal_streams.backlog()
     after = await client.get("/metrics")
     assert metric(after, "laurels_journal_rows_total") == before + 1
     assert metric(after, "laurels_journal_backlog_calls") == 0

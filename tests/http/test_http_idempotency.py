@@ -149,7 +149,7 @@ async def test_a_claim_of_a_process_that_died_runs_out(
     assert idempotency.CLAIM_SECONDS <= 60
     monkeypatch.setattr(idempotency, "CLAIM_SECONDS", 0)
     ref = BoardRef.parse(summed.removeprefix("/v1/projects/").replace("/boards/", "/"))
-    dying = laurels.once.claim(ref, "k-1")
+    dying = laurels.idempotency_keys.claim(ref, "k-1")
     await dying.__aenter__()
     answer = await client.post(f"{summed}/scores", json=ADA, headers=KEY)
     assert (answer.status_code, answer.json()["applied"]) == (200, True)
@@ -182,7 +182,7 @@ async def test_a_claim_is_renewed_while_it_is_worked_on(
     async with asyncio.timeout(10):
         await renewed.wait()
     with pytest.raises(InFlight):
-        async with laurels.once.claim(ref, "k-1"):
+        async with laurels.idempotency_keys.claim(ref, "k-1"):
             pass
     held.may_end.set()
     assert (await first).status_code == 200

@@ -130,7 +130,7 @@ class TestAClockThatIsSet:
         await laurels.define("jobs/set-back")
         await laurels.submit("jobs/set-back", "ada", 1)
         await runner.run_due()
-        assert (await laurels.drain.journals.backlog()).calls == 0
+        assert (await laurels.drain.journal_streams.backlog()).calls == 0
         await laurels.drop("jobs/set-back", allow_drop="all")
         await close(runner)
 

@@ -49,7 +49,7 @@ async def rows_of(laurels: Laurels, board: str) -> list[JournalRow]:
 
 
 async def streams_of(laurels: Laurels, board: str) -> list[Stream]:
-    return await laurels.drain.journals.of_board(BoardRef.parse(board))
+    return await laurels.drain.journal_streams.of_board(BoardRef.parse(board))
 
 
 async def in_stream(laurels: Laurels, key: str) -> list[tuple[bytes, dict[bytes, bytes]]]:
@@ -324,11 +324,11 @@ class TestWhatCannotBeArchived:
         assert (name, letter[b"body"]) == (bad, body)
         assert letter[b"why"]
         await laurels.drain.finish()  # other tests' boards too
-        backlog = await laurels.drain.journals.backlog()
+        backlog = await laurels.drain.journal_streams.backlog()
         assert backlog.dead_letters == 1
         assert backlog.alarms(2**60) == ["1 entries of the journal could not be archived"]
         await laurels.drop(board, allow_drop="all")
-        assert (await laurels.drain.journals.backlog()).dead_letters == 0
+        assert (await laurels.drain.journal_streams.backlog()).dead_letters == 0
 
     async def test_is_buried_once_though_the_worker_dies_behind_it(
         self, laurels: Laurels, new_board: NewBoard, monkeypatch: pytest.MonkeyPatch
@@ -384,11 +384,11 @@ class TestTheBacklog:
         self, laurels: Laurels, new_board: NewBoard
     ):
         await laurels.journal_drained()
-        assert (await laurels.drain.journals.backlog()).calls == 0
+        assert (await laurels.drain.journal_streams.backlog()).calls == 0
         board = await new_board()
         await laurels.submit(board, "ada", 1)
         await laurels.submit(board, "ada", 2)
-        backlog = await laurels.drain.journals.backlog()
+        backlog = await laurels.drain.journal_streams.backlog()
         assert backlog.calls == 2
         assert backlog.bytes > 0
         assert 0 <= backlog.age_seconds < 60
@@ -396,7 +396,7 @@ class TestTheBacklog:
         oldest = StreamId.parse((await in_stream(laurels, stream.key))[0][0])
         assert backlog.oldest == oldest.milliseconds * 1000
         await laurels.journal_drained()
-        assert (await laurels.drain.journals.backlog()).age_seconds == 0
+        assert (await laurels.drain.journal_streams.backlog()).age_seconds == 0
 
     def test_alarms_when_it_is_old_or_large(self):
         assert Backlog(calls=3, bytes=100, age_seconds=60).alarms(100) == []

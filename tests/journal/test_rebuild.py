@@ -223,7 +223,7 @@ class TestAfterALossOfMemory:
         told = await laurels.rebuild(board)
         assert (told.rows, told.windows, told.entries) == (2, 1, 2)
         assert told.begins == datetime_of(first)
-        (stream,) = await laurels.drain.journals.of_board(BoardRef.parse(board))
+        (stream,) = await laurels.drain.journal_streams.of_board(BoardRef.parse(board))
         cursors = await laurels.drain.store.cursors(stream.board_id)
         assert told.watermark == cursors[stream.key].recorded_at
 
@@ -231,7 +231,7 @@ class TestAfterALossOfMemory:
         board = await new_board()
         await laurels.submit(board, "ada", 5)
         await laurels.archived(board)
-        (stream,) = await laurels.drain.journals.of_board(BoardRef.parse(board))
+        (stream,) = await laurels.drain.journal_streams.of_board(BoardRef.parse(board))
         archived = (await laurels.drain.store.cursors(stream.board_id))[stream.key]
         await forget_everything(laurels, board)
         await laurels.rebuild(board)

@@ -44,7 +44,7 @@ async def states(laurels: Laurels, board: str) -> dict[str, RatingState]:
 
 async def journal(laurels: Laurels, board: str) -> list[JournalRow]:
     await laurels.archived(board)
-    (stream,) = await laurels.drain.journals.of_board(BoardRef.parse(board))
+    (stream,) = await laurels.drain.journal_streams.of_board(BoardRef.parse(board))
     return await laurels.drain.store.rows(stream.board_id, limit=100_000)
 
 

@@ -21,18 +21,18 @@ NewBoard = Callable[..., str]
 def test_a_key_stands_for_one_request_whatever_the_clocks_of_processes_show(
     engine: Laurels, new_board: NewBoard, clock: FixedClock, step: timedelta
 ):
-    ref, once = BoardRef.parse(new_board()), engine.engine.once
+    ref, keys = BoardRef.parse(new_board()), engine.engine.idempotency_keys
     clock.now = moment_of(datetime(2025, 10, 24, 0, 0, 2, tzinfo=UTC))
 
     async def ask() -> None:
-        async with once.claim(ref, "key", "f") as first:
+        async with keys.claim(ref, "key", "f") as first:
             clock.advance(step)
             with pytest.raises(InFlight):
-                async with once.claim(ref, "key", "f"):
+                async with keys.claim(ref, "key", "f"):
                     pass
             first.answer = b"the answer"
         clock.advance(step)
-        async with once.claim(ref, "key", "f") as again:
+        async with keys.claim(ref, "key", "f") as again:
             assert (again.is_done, again.answer) == (True, b"the answer")
 
     engine.run(ask())

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from laurels.scores.results import Entry, Page, Standing
-from laurels.scores.view_diff import Change, Moved, Seen, change, is_of_one_moment, is_same_window
+from laurels.scores.view_diff import Change, Moved, ViewState, change, is_of_one_moment, is_same_window
 
 
 def page(*entries: Entry, total: int | None = None, slot: str = "2025-10-24") -> Page:
@@ -13,7 +13,7 @@ def page(*entries: Entry, total: int | None = None, slot: str = "2025-10-24") ->
     return Page("p", "b", "daily", slot, None, None, None, count, list(entries), None, None)
 
 
-def folded(seen: Seen, told: Change | None) -> tuple[int, dict[str, Entry], object]:
+def folded(seen: ViewState, told: Change | None) -> tuple[int, dict[str, Entry], object]:
     """What a follower knows who was told of the change."""
     entries = {entry.member: entry for entry in seen.page.entries}
     if told is None:
@@ -33,24 +33,24 @@ standings = st.none() | st.builds(
 
 
 @st.composite
-def looks(draw: st.DrawFn) -> Seen:
+def looks(draw: st.DrawFn) -> ViewState:
     scores = draw(st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 3), max_size=4))
     ranked = sorted(scores.values(), reverse=True)
     entries = [
         Entry(ranked.index(score) + 1, member, score, metadata=draw(st.none() | st.just({"level": 1})))
         for member, score in sorted(scores.items(), key=lambda each: -each[1])
     ]
-    return Seen(page(*entries, total=len(entries) + draw(st.integers(0, 2))), draw(standings))
+    return ViewState(page(*entries, total=len(entries) + draw(st.integers(0, 2))), draw(standings))
 
 
 @given(looks(), looks())
-def test_whoever_is_told_the_change_has_seen_both(before: Seen, after: Seen):
+def test_whoever_is_told_the_change_has_seen_both(before: ViewState, after: ViewState):
     told = change(before, after)
     assert folded(before, told) == folded(after, None)
 
 
 @given(looks(), looks())
-def test_only_what_changed_is_told(before: Seen, after: Seen):
+def test_only_what_changed_is_told(before: ViewState, after: ViewState):
     told = change(before, after)
     if told is None:
         assert before == after
@@ -66,23 +66,23 @@ def test_only_what_changed_is_told(before: Seen, after: Seen):
 def test_who_is_followed_is_told_when_it_moves_and_when_it_is_gone():
     stood = Standing("z", 5, 2, 2, 0.5, 2)
     elsewhere = msgspec.structs.replace(stood, rank=3)
-    assert change(Seen(page(), stood), Seen(page(), stood)) is None
-    assert change(Seen(page(), stood), Seen(page(), elsewhere)) == Change(0, [], [], elsewhere)
-    assert change(Seen(page(), stood), Seen(page(), None)) == Change(0, [], [], None)
-    assert change(Seen(page(), None), Seen(page(), None)) is None
+    assert change(ViewState(page(), stood), ViewState(page(), stood)) is None
+    assert change(ViewState(page(), stood), ViewState(page(), elsewhere)) == Change(0, [], [], elsewhere)
+    assert change(ViewState(page(), stood), ViewState(page(), None)) == Change(0, [], [], None)
+    assert change(ViewState(page(), None), ViewState(page(), None)) is None
 
 
 def test_a_page_and_a_standing_of_two_moments_are_told_apart():
     best = page(Entry(1, "ada", 5), Entry(2, "bob", 4), total=3)
     ada, zoe = Standing("ada", 5, 1, 1, 1.0, 3), Standing("zoe", 1, 3, 3, 0.3, 3)
-    assert is_of_one_moment(Seen(best, ada), "ada")
-    assert is_of_one_moment(Seen(best, zoe), "zoe")
-    assert is_of_one_moment(Seen(best, None), "zoe")
-    assert not is_of_one_moment(Seen(best, None), "ada")
+    assert is_of_one_moment(ViewState(best, ada), "ada")
+    assert is_of_one_moment(ViewState(best, zoe), "zoe")
+    assert is_of_one_moment(ViewState(best, None), "zoe")
+    assert not is_of_one_moment(ViewState(best, None), "ada")
     for later in ({"score": 6}, {"rank": 2}, {"total": 4}, {"metadata": {"level": 8}}):
-        assert not is_of_one_moment(Seen(best, msgspec.structs.replace(ada, **later)), "ada")
+        assert not is_of_one_moment(ViewState(best, msgspec.structs.replace(ada, **later)), "ada")
     for later in ({"ordinal": 1}, {"total": 4}):
-        assert not is_of_one_moment(Seen(best, msgspec.structs.replace(zoe, **later)), "zoe")
+        assert not is_of_one_moment(ViewState(best, msgspec.structs.replace(zoe, **later)), "zoe")
 
 
 def test_a_change_says_null_for_a_rank_that_there_was_not():
@@ -93,12 +93,12 @@ def test_a_change_says_null_for_a_rank_that_there_was_not():
 
 
 def test_another_slot_is_another_window():
-    assert is_same_window(Seen(page()), Seen(page(total=3)))
-    assert not is_same_window(Seen(page()), Seen(page(slot="2025-10-25")))
+    assert is_same_window(ViewState(page()), ViewState(page(total=3)))
+    assert not is_same_window(ViewState(page()), ViewState(page(slot="2025-10-25")))
 
 
 def test_a_snapshot_is_the_page_and_who_is_followed():
     seen = page(Entry(1, "ada", 5))
-    assert msgspec.json.encode(Seen(seen).snapshot) == msgspec.json.encode(seen)
-    with_nobody = msgspec.json.decode(msgspec.json.encode(Seen(seen, None).snapshot))
+    assert msgspec.json.encode(ViewState(seen).snapshot) == msgspec.json.encode(seen)
+    with_nobody = msgspec.json.decode(msgspec.json.encode(ViewState(seen, None).snapshot))
     assert with_nobody == {**msgspec.json.decode(msgspec.json.encode(seen)), "member": None}

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 REMEMBERED: Final = 10_000
 
 
-class Arrivals:
+class UniqueMoments:
     """The moments that this process gave to submissions of one board."""
 
     def __init__(self) -> None:

@@ -13,7 +13,7 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from laurels.boards import timezones
-from laurels.boards.arrivals import Arrivals
+from laurels.boards.arrivals import UniqueMoments
 from laurels.boards.definition import BoardDefinition, Window, require_writer
 from laurels.boards.keys import WHOLE, BoardRef, Cut, KeySpace
 from laurels.boards.ordering import Ordering
@@ -145,7 +145,7 @@ class Board:
         self.ordering = Ordering.of(definition)
         self.keys = KeySpace(ref, definition, cluster=cluster, prefix=prefix)
         self.dimensions = definition.dimensions
-        self.arrivals = Arrivals() if self.ordering.timed else None
+        self.arrivals = UniqueMoments() if self.ordering.timed else None
         self._templated = {target.partition(":")[0] for target in definition.keys or ()}
         self._zoned_windows: dict[str, tuple[ZonedWindow, ...]] = {}
         self._targets: dict[Cut, list[Targets]] = {}

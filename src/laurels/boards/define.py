@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from laurels.boards.drops import Drops
     from laurels.boards.existing_keys import ExistingKeys, ForeignKeys
     from laurels.boards.losses import DropCounter
-    from laurels.boards.store import BoardStore, Retired, Terms
+    from laurels.boards.store import BoardStore, PutConditions, RetiredDefinition
     from laurels.moments import Moment
 
 Changed = TypeVar("Changed")
@@ -134,14 +134,18 @@ class Definer:
         if found:
             found.check(adopts=definition.adopt)
         own = check_templates(ref, definition, cluster=self._cluster)
-        terms: Terms = {"owner": self._owner, "check_others": partial(self._check_apart, ref, own)}
+        terms: PutConditions = {"owner": self._owner, "check_others": partial(self._check_apart, ref, own)}
         if before and is_change:
             return await self._change(before, definition, allow_drop, terms), found
         terms["expected_version"] = before.version if before else 0
         return await self._store.put(*ref, definition, **terms), found
 
     async def _change(
-        self, before: StoredBoard, definition: BoardDefinition, allow_drop: frozenset[str], terms: Terms
+        self,
+        before: StoredBoard,
+        definition: BoardDefinition,
+        allow_drop: frozenset[str],
+        terms: PutConditions,
     ) -> StoredBoard:
         """Checks and stores the definition; holds the board meanwhile where new entries could matter."""
         ref = BoardRef(before.project, before.board)
@@ -172,7 +176,7 @@ class Definer:
         return self._owner is not None and stored.owner == self._owner
 
     @asynccontextmanager
-    async def _holding(self, stored: StoredBoard) -> AsyncGenerator[Retired]:
+    async def _holding(self, stored: StoredBoard) -> AsyncGenerator[RetiredDefinition]:
         """Refuses all other calls on the board until the block has changed it or raises. If this process
         dies, the job `drops` releases the board.
         """

@@ -1,9 +1,9 @@
 """Deletes what a definition leaves in Valkey once it is no longer in force.
 
-The transaction that drops a board, or changes its definition, records the old definition (`Retired`). The
-record is deleted when nothing is left in Valkey. Until then any process may finish the work, at any time and
-more than once: the one that dropped the board, one that defines it again, or the job `drops`. A new
-definition waits for that, so a new board never shows anything of an old one.
+The transaction that drops a board, or changes its definition, records the old definition
+(`RetiredDefinition`). The record is deleted when nothing is left in Valkey. Until then any process may finish
+the work, at any time and more than once: the one that dropped the board, one that defines it again, or the
+job `drops`. A new definition waits for that, so a new board never shows anything of an old one.
 
 First the number of the record replaces the board's version in Valkey. It is above every version that the
 board had, so calls with one of these are refused, and none can be put in force again. Keys are deleted only
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from laurels.boards.catalog import Catalog
     from laurels.boards.definition import StoredBoard
     from laurels.boards.retention import Retention
-    from laurels.boards.store import BoardStore, Retired
+    from laurels.boards.store import BoardStore, RetiredDefinition
     from laurels.valkey.client import Valkey
     from laurels.valkey.messages import Durability
 
@@ -37,7 +37,7 @@ NUMBER_SECONDS: Final = 300
 log = get_logger("laurels.boards")
 
 
-class Archiving(Protocol):
+class JournalArchive(Protocol):
     """The drain, as far as drops need it."""
 
     async def finish_board(self, stored: StoredBoard) -> None:
@@ -55,7 +55,7 @@ class Drops:
     catalog: Catalog
     store: BoardStore
     retention: Retention
-    archiving: Archiving
+    archiving: JournalArchive
     durability: Durability
 
     async def finish(self, ref: BoardRef) -> bool:
@@ -91,7 +91,7 @@ class Drops:
             raise failure
         return len(names)
 
-    async def _delete_all(self, retired: list[Retired], stored: StoredBoard | None) -> bool:
+    async def _delete_all(self, retired: list[RetiredDefinition], stored: StoredBoard | None) -> bool:
         number = retired[-1].number
         boards = {each.board.version: self.catalog.compile(each.board) for each in retired}
         board_keys = {
@@ -118,7 +118,7 @@ class Drops:
             if key in left:
                 await self.retention.delete_shard(board, shard, Guard(key, "dropping", number))
 
-    async def _delete_leftovers(self, retired: list[Retired], stored: StoredBoard | None) -> bool:
+    async def _delete_leftovers(self, retired: list[RetiredDefinition], stored: StoredBoard | None) -> bool:
         """Deletes what the definition in force has no place for, and sets the expiry of windows by it."""
         if stored is None:  # dropped in between: the new record covers all keys
             return True

@@ -16,7 +16,7 @@ from laurels.boards.keys import WHOLE, parse_cut
 from laurels.boards.windows import WindowInfo
 from laurels.errors import InvalidInput
 from laurels.valkey import hashes, keyspace, sets, sorted_sets
-from laurels.valkey.chunked_delete import Discards
+from laurels.valkey.chunked_delete import ChunkedDelete
 from laurels.valkey.messages import Guard
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Retention:
         self._valkey = valkey
         self._catalog = catalog
         self._clock = clock
-        self._discards = Discards(valkey)
+        self._large_keys = ChunkedDelete(valkey)
 
     async def windows(
         self, ref: BoardRef, period: str | None = None, group: str | None = None, limit: int = 100
@@ -147,7 +147,7 @@ class Retention:
                     await self._discard(old, shard, address, guard)
                     await self._valkey.run(sets.remove(cuts, [str(address.cut)]))
                 elif not new.definition.dense:
-                    await self._discards.discard(f"{key}|scores", f"{key}|counts", guard=guard)
+                    await self._large_keys.discard(f"{key}|scores", f"{key}|counts", guard=guard)
             for token in await self._tokens(old, shard):
                 if token.partition("|")[0] in gone:
                     await self._unlist(old, shard, token, guard)
@@ -194,11 +194,11 @@ class Retention:
                     await self._unlist(board, shard, token, guard)
             for kind in ("ids", "once"):
                 key, generations = board.keys.of_board(shard, "board"), board.keys.generations(shard, kind)
-                await self._discards.retire_generation(key, generations, kind)
+                await self._large_keys.retire_generation(key, generations, kind)
 
     async def empty_discarded(self) -> int:
         """Empties the large keys that were set aside; returns how many."""
-        return await self._discards.empty()
+        return await self._large_keys.empty()
 
     async def _discard_over(self, board: Board, shard: int, token: str, now: Moment) -> None:
         """Deletes the ranked lists of a window that are over; those that do not linger have expired. Groups
@@ -211,12 +211,12 @@ class Retention:
 
     async def _discard(self, board: Board, shard: int, address: WindowAddress, guard: Guard) -> None:
         key = board.window_key(shard, address)
-        await self._discards.discard(*(f"{key}{part}" for part in PARTS), guard=guard)
+        await self._large_keys.discard(*(f"{key}{part}" for part in PARTS), guard=guard)
 
     async def _unlist(self, board: Board, shard: int, token: str, guard: Guard) -> None:
         """Removes a window from the list of windows, with its list of groups and its markers."""
         names = (f"cuts:{token}", *(f"built:{token}:{zone}" for zone in board.zones))
-        await self._discards.discard(*(board.keys.of_board(shard, name) for name in names), guard=guard)
+        await self._large_keys.discard(*(board.keys.of_board(shard, name) for name in names), guard=guard)
         await self._valkey.run(sorted_sets.remove(board.keys.of_board(shard, "windows"), [token]))
 
     async def _discard_board(self, board: Board, shard: int, guard: Guard) -> None:
@@ -224,7 +224,7 @@ class Retention:
         keys = [board.keys.of_board(shard, name) for name in names]
         for name in ("ids", "calls", "once"):
             keys += board.keys.generations(shard, name)
-        await self._discards.discard(*keys, guard=guard)
+        await self._large_keys.discard(*keys, guard=guard)
 
     async def _entries(self, board: Board, address: WindowAddress) -> int:
         return sum(

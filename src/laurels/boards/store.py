@@ -28,7 +28,7 @@ log = get_logger("laurels.archive")
 
 
 @dataclass(frozen=True)
-class Retired:
+class RetiredDefinition:
     """A definition that is no longer in force, but whose keys may still exist in Valkey."""
 
     number: int
@@ -38,13 +38,13 @@ class Retired:
     """Whether all keys are to be deleted; else those that the next definition has no place for."""
 
 
-class Terms(TypedDict, total=False):
+class PutConditions(TypedDict, total=False):
     """The conditions of storing a definition."""
 
     expected_version: int
     """The version that the board must have, 0 for a new board; else `Conflict` is raised."""
     owner: Owner | None
-    held: Retired | None
+    held: RetiredDefinition | None
     """The hold that the board must have; else `HoldLost` is raised."""
     check_others: Callable[[list[StoredBoard], list[StoredBoard]], None]
     """Raises if the definition's key templates clash with those of other boards: boards in force, and boards
@@ -65,7 +65,7 @@ class BoardStore:
         project: str,
         board: str,
         definition: BoardDefinition,
-        **terms: Unpack[Terms],
+        **terms: Unpack[PutConditions],
     ) -> StoredBoard:
         """Creates the board or changes its definition. The same definition again changes nothing.
 
@@ -95,7 +95,7 @@ class BoardStore:
             await _retire(connection, stored, whole=False)
             return await _update(connection, project, board, definition, owner)
 
-    async def drop(self, project: str, board: str, *, held: Retired | None = None) -> bool:
+    async def drop(self, project: str, board: str, *, held: RetiredDefinition | None = None) -> bool:
         """Deletes the definition, and records that its keys are to be deleted; returns whether it existed.
 
         Raises `HoldLost` if the board no longer has the hold `held`.
@@ -111,7 +111,7 @@ class BoardStore:
             await connection.execute(delete(tables.boards).where(_named(project, board)))
             return True
 
-    async def hold(self, project: str, board: str, version: int) -> Retired:
+    async def hold(self, project: str, board: str, version: int) -> RetiredDefinition:
         """Records that a board is about to be barred from all calls. The number of the record is above the
         board's version; `settle` gives the board a version above the number.
         """
@@ -134,7 +134,7 @@ class BoardStore:
                 raise Conflict(f"{project}/{board} was changed by another request; read it again")
             await _retire(connection, stored, whole=True)
 
-    async def retired(self, project: str, board: str) -> list[Retired]:
+    async def retired(self, project: str, board: str) -> list[RetiredDefinition]:
         """The retired definitions of this name, oldest first."""
         async with self._postgres.reading() as connection:
             return await _retired(connection, project, board)
@@ -148,7 +148,7 @@ class BoardStore:
         async with self._postgres.reading() as connection:
             return [(row.project, row.board) for row in await connection.execute(names)]
 
-    async def settle(self, done: Collection[Retired]) -> None:
+    async def settle(self, done: Collection[RetiredDefinition]) -> None:
         """Deletes these records. A board that one of them barred gets a version above its number."""
         retired, boards = tables.retired_definitions, tables.boards
         async with self._postgres.writing() as connection:
@@ -240,18 +240,18 @@ async def _retire(connection: AsyncConnection, stored: StoredBoard, *, whole: bo
     await connection.execute(insert(tables.retired_definitions).values(values))
 
 
-async def _release(connection: AsyncConnection, held: Retired) -> None:
+async def _release(connection: AsyncConnection, held: RetiredDefinition) -> None:
     retired = tables.retired_definitions
     released = await connection.execute(delete(retired).where(retired.c.number == held.number))
     if not released.rowcount:
         raise HoldLost(f"{held.board.project}/{held.board.board} was changed by another request; try again")
 
 
-async def _retired(connection: AsyncConnection, project: str, board: str) -> list[Retired]:
+async def _retired(connection: AsyncConnection, project: str, board: str) -> list[RetiredDefinition]:
     retired = tables.retired_definitions
     chosen = select(retired).where(retired.c.project == project, retired.c.board == board)
     rows = (await connection.execute(chosen.order_by(retired.c.number))).mappings()
-    return [Retired(row["number"], _stored_as_retired(row), row["whole"]) for row in rows]
+    return [RetiredDefinition(row["number"], _stored_as_retired(row), row["whole"]) for row in rows]
 
 
 def _stored_as_retired(row: RowMapping) -> StoredBoard:

@@ -11,7 +11,7 @@ from laurels.errors import Conflict, InvalidInput
 
 if TYPE_CHECKING:
     from laurels.engine import Laurels
-    from laurels.journal.rebuild import Rebuilding
+    from laurels.journal.rebuild import RebuildReport
 
 
 def rebuild(  # noqa: PLR0913  # each is an option of the command
@@ -32,8 +32,8 @@ def rebuild(  # noqa: PLR0913  # each is an option of the command
         raise InvalidInput("name a board as PROJECT/BOARD, or add --all")
     session = CommandSession(data_dir, as_json=json)
 
-    async def work(laurels: "Laurels") -> tuple[list["Rebuilding"], list[str]]:
-        done: list[Rebuilding] = []
+    async def work(laurels: "Laurels") -> tuple[list["RebuildReport"], list[str]]:
+        done: list[RebuildReport] = []
         left: list[str] = []
         for name in [board] if board else await _with_journal(laurels):
             doing = f"{'Comparing' if verify else 'Rebuilding'} {name}"

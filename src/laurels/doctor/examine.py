@@ -32,7 +32,7 @@ from laurels.doctor.checks import (
 )
 from laurels.errors import LaurelsError
 from laurels.jobs.store import JobStore
-from laurels.journal.streams import Journals
+from laurels.journal.streams import JournalStreams
 from laurels.masking import masked
 from laurels.postgres.engine import Postgres
 from laurels.postgres.migrate import current_revision, expected_revision
@@ -125,7 +125,7 @@ async def _examine_stores(
 
     async def of_journal() -> list[Finding]:
         async with open_postgres() as postgres, open_valkey() as valkey:
-            backlog = await Journals(valkey, BoardStore(postgres)).backlog()
+            backlog = await JournalStreams(valkey, BoardStore(postgres)).backlog()
             return [judge_journal(backlog, settings.journal_alarm_bytes)]
 
     postgres_findings = await _attempt("PostgreSQL", "LAURELS_POSTGRES_URL", of_postgres())

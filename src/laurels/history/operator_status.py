@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from laurels.errors import NotFound, Unavailable
-from laurels.journal.entry import StreamId, Unreadable, read_entry
+from laurels.journal.entry import StreamId, UnreadableEntry, read_entry
 from laurels.moments import Timestamp, datetime_of
 from laurels.postgres.figures import PostgresFigures, read_figures
 from laurels.valkey import functions, requirements
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from laurels.boards.keys import BoardRef
     from laurels.journal.store.rows import Stream
-    from laurels.journal.streams import Journals
+    from laurels.journal.streams import JournalStreams
     from laurels.postgres.engine import Postgres
     from laurels.valkey.client import Valkey
 
@@ -104,10 +104,10 @@ class DeadLetters:
 
 
 class OperatorStatus:
-    def __init__(self, valkey: Valkey, postgres: Postgres, journals: Journals) -> None:
+    def __init__(self, valkey: Valkey, postgres: Postgres, streams: JournalStreams) -> None:
         self._valkey = valkey
         self._postgres = postgres
-        self._journals = journals
+        self._journal_streams = streams
         self._figures: tuple[float, Figures] | None = None
 
     async def takes_writes(self) -> bool:
@@ -163,16 +163,16 @@ class OperatorStatus:
         raise NotFound(f"there is no dead letter {letter}")
 
     async def _streams(self) -> dict[Stream, BoardRef]:
-        return {stream: ref for ref, streams in await self._journals.by_board() for stream in streams}
+        return {stream: ref for ref, streams in await self._journal_streams.by_board() for stream in streams}
 
     async def _read_figures(self) -> Figures:
         streams = await self._streams()
-        backlog = await self._journals.backlog()
+        backlog = await self._journal_streams.backlog()
         recorded = dict(
             zip(streams, await entries_added(self._valkey, [stream.key for stream in streams]), strict=True)
         )
-        waiting = await self._journals.lengths(streams)
-        oldest = await self._journals.oldest([stream for stream, count in waiting.items() if count])
+        waiting = await self._journal_streams.lengths(streams)
+        oldest = await self._journal_streams.oldest([stream for stream, count in waiting.items() if count])
         at = datetime_of(await self._valkey.now())
         boards: dict[BoardRef, BoardFigures] = {}
         for stream, ref in streams.items():
@@ -251,7 +251,7 @@ def _of_journal(name: StreamId, fields: Mapping[bytes, bytes]) -> str:
     body = fields.get(b"body", b"")
     try:
         entry = read_entry(name, fields)
-    except Unreadable:
+    except UnreadableEntry:
         return f"{len(body)} bytes: {body[:SHOWN_BYTES].hex(' ')}{'…' if len(body) > SHOWN_BYTES else ''}"
     names = [row.member.decode("utf-8", "replace") for row in entry.rows[:SHOWN_MEMBERS]]
     more = f" and {len(entry.rows) - SHOWN_MEMBERS} more" if len(entry.rows) > SHOWN_MEMBERS else ""

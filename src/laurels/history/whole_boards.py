@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from laurels.history.erase import Eraser
     from laurels.history.export import BoardFiles, ImportCounts
     from laurels.history.records import Erased
-    from laurels.journal.rebuild import Rebuilder, Rebuilding
+    from laurels.journal.rebuild import Rebuilder, RebuildReport
 
 
 class WholeBoardOperations:
@@ -27,13 +27,13 @@ class WholeBoardOperations:
 
     async def rebuild(
         self, board: str, progress: Callable[[int, int], None] | None = None, *, force: bool = False
-    ) -> Rebuilding:
+    ) -> RebuildReport:
         """Rebuilds the board from its journal, while submissions go on. `progress` receives how many rows are
         done, and the total.
         """
         return await self.rebuilder.rebuild(BoardRef.parse(board), progress, force=force)
 
-    async def verify(self, board: str, progress: Callable[[int, int], None] | None = None) -> Rebuilding:
+    async def verify(self, board: str, progress: Callable[[int, int], None] | None = None) -> RebuildReport:
         """Compares the board with its journal, and changes nothing."""
         return await self.rebuilder.verify(BoardRef.parse(board), progress)
 

@@ -89,7 +89,9 @@ def claim(call: Call, key: str, fingerprint: Fingerprint | None = None) -> Abstr
     """The key, for as long as the request is worked on; without a fingerprint, its end will tell."""
     told = str(fingerprint) if fingerprint else ""
     player = call.principal.player
-    return call.laurels.once.claim(BoardRef.parse(call.board), player.own_id(key) if player else key, told)
+    return call.laurels.idempotency_keys.claim(
+        BoardRef.parse(call.board), player.own_id(key) if player else key, told
+    )
 
 
 def replayed(claim: Claim) -> Response:

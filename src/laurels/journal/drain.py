@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final
 
 from laurels import metrics
 from laurels.errors import Unavailable
-from laurels.journal.entry import JournalEntry, StreamId, Unreadable, read_entry
+from laurels.journal.entry import JournalEntry, StreamId, UnreadableEntry, read_entry
 from laurels.journal.store.rows import COPY_SECONDS, JournalStore, Stream, StreamCursor, Unstorable
-from laurels.journal.streams import Journals
+from laurels.journal.streams import JournalStreams
 from laurels.logs import get_logger
 from laurels.valkey import functions, streams
 
@@ -56,7 +56,7 @@ FEED_SECONDS: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Drained:
+class DrainRound:
     """The result of one round."""
 
     boards: int = 0
@@ -111,7 +111,7 @@ class Drain:
         self._feeds = feeds
         self._postgres = postgres
         self._clock = clock
-        self.journals = Journals(valkey, store)
+        self.journal_streams = JournalStreams(valkey, store)
         self.store = JournalStore(postgres)
         self._begun: set[Stream] = set()
         self._counts: dict[Stream, int] = {}
@@ -124,31 +124,33 @@ class Drain:
             rows = await self.store.forget(board_id)
             log.info("deleted the journal of a dropped board", board_id=board_id, rows=rows)
 
-    async def run_once(self) -> Drained:
+    async def run_once(self) -> DrainRound:
         """Archives a part of every stream that has entries, except those that another drain has locked."""
-        streams = await self.journals.streams()
-        waiting = [stream for stream, count in (await self.journals.lengths(streams)).items() if count]
+        streams = await self.journal_streams.all()
+        waiting = [stream for stream, count in (await self.journal_streams.lengths(streams)).items() if count]
         rows = await self._drain_all(waiting)
-        oldest = await self.journals.oldest(waiting)
+        oldest = await self.journal_streams.oldest(waiting)
         first = min((each.milliseconds * 1000 for each in oldest.values()), default=None)
-        return Drained(len({stream.board_id for stream in waiting}), rows, first)
+        return DrainRound(len({stream.board_id for stream in waiting}), rows, first)
 
     async def finish(self, ref: BoardRef | None = None) -> None:
         """Archives everything recorded before the call, of one board or of all; raises `Unavailable`."""
-        await self._finish(await (self.journals.streams() if ref is None else self.journals.of_board(ref)))
+        await self._finish(
+            await (self.journal_streams.all() if ref is None else self.journal_streams.of_board(ref))
+        )
 
     async def finish_board(self, stored: StoredBoard) -> None:
         """As `finish`, for a board by a definition that need not be in force."""
-        await self._finish(self.journals.streams_of(stored))
+        await self._finish(self.journal_streams.of_stored(stored))
 
     async def wait_for_drains(self, board_id: int) -> None:
         """Returns when no drain reads the board's streams. Once the board is dropped, no drain starts to."""
         await self.store.wait_for_drains(board_id)
 
     async def _finish(self, streams: list[Stream]) -> None:
-        marks = await self.journals.newest(streams)
+        marks = await self.journal_streams.newest(streams)
         while True:
-            oldest = await self.journals.oldest(list(marks))
+            oldest = await self.journal_streams.oldest(list(marks))
             left = [stream for stream, first in oldest.items() if first <= marks[stream]]
             if not left:
                 return
@@ -323,7 +325,7 @@ class Drain:
                 continue
             try:
                 entry = read_entry(stream_id, fields)
-            except Unreadable:
+            except UnreadableEntry:
                 new.append(stream_id)
                 continue
             if entry.version >= stream.board_id and entry.call != calls.get(stream_id):
@@ -390,7 +392,7 @@ def _decoded(stream: Stream, cursor: StreamCursor, entries: _Entries) -> _Readin
         if b"sign" not in fields:  # a sign: a board without a journal changed
             try:
                 entry = read_entry(stream_id, fields, stream.shard)
-            except Unreadable as error:
+            except UnreadableEntry as error:
                 reading.broken = stream_id, fields, str(error)
                 break
             if entry.version >= stream.board_id:  # else of an earlier board of this name
@@ -401,7 +403,7 @@ def _decoded(stream: Stream, cursor: StreamCursor, entries: _Entries) -> _Readin
 
 def _readable(entries: _Entries) -> Iterator[JournalEntry]:
     for stream_id, fields in entries:
-        with suppress(Unreadable):
+        with suppress(UnreadableEntry):
             yield read_entry(stream_id, fields)
 
 

@@ -39,7 +39,7 @@ Window = tuple[str, dict[str, str] | None]
 _encode = msgspec.msgpack.Encoder().encode
 
 
-class Unreadable(Exception):
+class UnreadableEntry(Exception):
     """The entry is not a journal entry, or a newer Laurels wrote it."""
 
 
@@ -186,18 +186,18 @@ def match_entry(call: str, now: Moment, version: int, rows: Sequence[RowFields])
 
 
 def read_entry(stream_id: StreamId, fields: Mapping[bytes, bytes], shard: int = 0) -> JournalEntry:
-    """Decodes an entry of a shard's stream; raises `Unreadable`."""
+    """Decodes an entry of a shard's stream; raises `UnreadableEntry`."""
     body, skipped = fields.get(b"body"), fields.get(b"skipped", b"")
     if body is None:
-        raise Unreadable("the entry has no body")
+        raise UnreadableEntry("the entry has no body")
     try:
         head = _body.decode(body)
         rows = _READERS[head.kind](head)
         refused = {int(number) - 1 for number in skipped.split(b",")} if skipped else frozenset[int]()
     except KeyError as error:
-        raise Unreadable(f"the kind {error} is unknown; a newer Laurels may have written it") from error
+        raise UnreadableEntry(f"the kind {error} is unknown; a newer Laurels may have written it") from error
     except (msgspec.MsgspecError, ValueError) as error:
-        raise Unreadable(str(error)) from error
+        raise UnreadableEntry(str(error)) from error
     if refused:
         rows = [row for number, row in enumerate(rows) if number not in refused]
     kind, call, now = head.kind, head.call, head.now

@@ -18,10 +18,10 @@ import msgspec
 from laurels.boards.retention import PARTS
 from laurels.errors import Conflict, LaurelsError, NotFound, Unavailable
 from laurels.journal.compare import Comparer, Comparison
-from laurels.journal.entry import START, JournalRow, StreamId, Unreadable, read_entry
+from laurels.journal.entry import START, JournalRow, StreamId, UnreadableEntry, read_entry
 from laurels.journal.replay import Replay
-from laurels.journal.shadow_board import Rebuilt
-from laurels.journal.store.totals import ReplayStore, Tally
+from laurels.journal.shadow_board import ShadowBoard
+from laurels.journal.store.totals import RowTotals, RowTotalsStore
 from laurels.logs import get_logger
 from laurels.moments import datetime_of
 from laurels.valkey import functions, hashes, sorted_sets, streams, strings
@@ -65,7 +65,7 @@ CHASES: Final = 5
 LAST_INDEX: Final = 2**31 - 1
 
 
-class Rebuilding(msgspec.Struct, frozen=True):
+class RebuildReport(msgspec.Struct, frozen=True):
     """The result of a rebuild or a comparison."""
 
     board: str
@@ -91,7 +91,7 @@ class _Shard:
     position: tuple[StreamId, int, int] | None = None
     archived: tuple[StreamId, int, int] | None = None
     """The last row that came from PostgreSQL."""
-    tally: Tally = field(default_factory=Tally)
+    tally: RowTotals = field(default_factory=RowTotals)
     """Of the rows up to `archived`."""
     begins: Moment | None = None
     last: StreamId | None = None
@@ -111,7 +111,7 @@ class Rebuilder:
 
     async def rebuild(
         self, ref: BoardRef, progress: Progress | None = None, *, force: bool = False
-    ) -> Rebuilding:
+    ) -> RebuildReport:
         """Replaces the board by what its journal says.
 
         Raises `Conflict` when the board has no journal, or holds entries that are not in the journal; `force`
@@ -119,11 +119,11 @@ class Rebuilder:
         """
         return await self._run(ref, progress, "force" if force else "rebuild")
 
-    async def verify(self, ref: BoardRef, progress: Progress | None = None) -> Rebuilding:
+    async def verify(self, ref: BoardRef, progress: Progress | None = None) -> RebuildReport:
         """Reports where the board differs from its journal; changes nothing."""
         return await self._run(ref, progress, "verify")
 
-    async def _run(self, ref: BoardRef, progress: Progress | None, aim: _Aim) -> Rebuilding:
+    async def _run(self, ref: BoardRef, progress: Progress | None, aim: _Aim) -> RebuildReport:
         stored = await self.boards.get(ref.project, ref.board)
         if stored is None:
             raise NotFound(f"there is no board {ref}")
@@ -137,7 +137,7 @@ class Rebuilder:
             raise Conflict(
                 f"{ref} took over sorted sets of another program; their entries are not in its journal"
             )
-        work = _Work(self, board, stored, progress, aim)
+        work = _RebuildRun(self, board, stored, progress, aim)
         try:
             return await work.run()
         except DefinitionChanged as changed:
@@ -145,7 +145,7 @@ class Rebuilder:
             raise Conflict(f"the definition of {ref} changed during the run; run it again") from changed
 
 
-class _Work:
+class _RebuildRun:
     """One run of a rebuild or a comparison."""
 
     def __init__(
@@ -164,9 +164,9 @@ class _Work:
         self._puts_in_force = aim != "verify"
         self._gives_up = aim == "force"
         self._token = secrets.token_hex(8)
-        self._store = ReplayStore(tools.postgres)
+        self._store = RowTotalsStore(tools.postgres)
         self._now = tools.clock()
-        self._made = Rebuilt(
+        self._made = ShadowBoard(
             board, cluster=tools.valkey.is_cluster, prefix=f"{REBUILD}{self._token}:", now=self._now
         )
         self._done, self._of = 0, 0
@@ -174,7 +174,7 @@ class _Work:
         self._windows: set[WindowAddress] = set()
         self._comparison = Comparison()
 
-    async def run(self) -> Rebuilding:
+    async def run(self) -> RebuildReport:
         self._of = await self._store.count(self._board_id)
         shards: list[_Shard] = []
         for number in range(self._board.keys.shards):
@@ -191,10 +191,10 @@ class _Work:
                 await replay.abandon()
         return self._result(shards)
 
-    def _result(self, shards: list[_Shard]) -> Rebuilding:
+    def _result(self, shards: list[_Shard]) -> RebuildReport:
         begins = min((each.begins for each in shards if each.begins is not None), default=None)
         last = max((each.last for each in shards if each.last is not None), default=None)
-        return Rebuilding(
+        return RebuildReport(
             board=str(self._board.ref),
             rows=self._done,
             windows=len(self._windows),
@@ -260,7 +260,7 @@ class _Work:
         """None for entries that the drain skips too: signs, entries of an earlier board, unreadable ones."""
         try:
             entry = read_entry(stream_id, fields, shard)
-        except Unreadable:
+        except UnreadableEntry:
             return []
         return entry.rows if entry.version >= self._board_id else []
 

@@ -24,10 +24,10 @@ from laurels.journal.member_fold import goes_on_without
 from laurels.moments import DAY, MILLISECOND, SECOND
 from laurels.scores.payload import SubmitCall, lay_out
 from laurels.scores.rolling import fold_days
-from laurels.scores.submission import EVERYBODY, MADE_ID, Checked, Submission, cuts_of
+from laurels.scores.submission import EVERYBODY, MADE_ID, CheckedSubmission, Submission, cuts_of
 from laurels.scores.submit import cuts_a_call
 from laurels.valkey import functions, hashes, keyspace, sets
-from laurels.valkey.chunked_delete import Discards
+from laurels.valkey.chunked_delete import ChunkedDelete
 from laurels.valkey.messages import MetadataHeader, PlaceHeader, RemoveHeader
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from laurels.boards.board import Board
     from laurels.journal.entry import JournalRow
-    from laurels.journal.shadow_board import Rebuilt
+    from laurels.journal.shadow_board import ShadowBoard
     from laurels.moments import Moment
     from laurels.valkey.client import Valkey, Value
     from laurels.valkey.command import Command
@@ -55,14 +55,14 @@ _NOTHING: Final = Submission("", 0)
 
 
 @dataclass(slots=True)
-class _Together:
+class _SubmitGroup:
     """Submissions for one call. Their moments are so close that they write the same windows."""
 
     now: Moment
     recorded: Moment
     """By Valkey's clock."""
     cost: int = 0
-    parts: list[Checked] = field(default_factory=list[Checked])
+    parts: list[CheckedSubmission] = field(default_factory=list[CheckedSubmission])
     calls: set[str] = field(default_factory=set[str])
     states: dict[bytes, str] = field(default_factory=dict[bytes, str])
     """The players' rating states after their matches."""
@@ -73,10 +73,12 @@ class _Together:
 class Replay:
     """Replays the rows of one shard, in order."""
 
-    def __init__(self, valkey: Valkey, live: Board, made: Rebuilt, shard: int, *, remembers: bool) -> None:
+    def __init__(
+        self, valkey: Valkey, live: Board, made: ShadowBoard, shard: int, *, remembers: bool
+    ) -> None:
         """`remembers`: whether the live board is given the ids and calls back."""
         self._valkey = valkey
-        self._discards = Discards(valkey)
+        self._large_keys = ChunkedDelete(valkey)
         self._live = live
         self._made = made
         self._shard = shard
@@ -91,7 +93,7 @@ class Replay:
         """Rows under an id that an earlier row had: Valkey had forgotten it."""
         self.refused = 0
         self._room = cuts_a_call(made)
-        self._together: _Together | None = None
+        self._together: _SubmitGroup | None = None
         self._placing: dict[bytes, JournalRow] = {}
         self._describing: list[JournalRow] = []
         """The rows of one metadata call."""
@@ -169,7 +171,7 @@ class Replay:
         """Deletes the shadow board."""
         for address in list(self.written):
             await self._unlink(address)
-        await self._discards.discard(*self._of_board())
+        await self._large_keys.discard(*self._of_board())
 
     def keys_of(self, board: Board, address: WindowAddress) -> list[str]:
         key = board.window_key(self._shard, address)
@@ -182,13 +184,13 @@ class Replay:
         cuts = self._cuts_of(row.groups)
         if self._together and not self._fits(self._together, row, cuts):
             await self.flush()
-        together = self._together = self._together or _Together(row.now, _recorded(row))
+        together = self._together = self._together or _SubmitGroup(row.now, _recorded(row))
         self.has_metadata = self.has_metadata or bool(row.metadata)
         if row.kind == MATCH:
             row = _of_match(row, together)
         if row.score is not None:
             together.parts.append(
-                Checked(
+                CheckedSubmission(
                     given=_NOTHING,
                     index=len(together.parts),
                     member=row.member,
@@ -210,7 +212,7 @@ class Replay:
         if together.cost >= self._room:
             await self.flush()
 
-    async def _rate(self, together: _Together) -> None:
+    async def _rate(self, together: _SubmitGroup) -> None:
         if together.states:
             key = self._key("ratings")
             await self._valkey.run_all([hashes.put(key, together.states), keyspace.expire(key, LIFE_SECONDS)])
@@ -225,7 +227,7 @@ class Replay:
             and any(made[1] in self._ran.get(each, ()) for each in (bucket, bucket - 1))
         )
 
-    def _fits(self, together: _Together, row: JournalRow, cuts: tuple[Cut, ...]) -> bool:
+    def _fits(self, together: _SubmitGroup, row: JournalRow, cuts: tuple[Cut, ...]) -> bool:
         if row.now == together.now:
             return True
         if _recorded(row) // CALL_BUCKET != together.recorded // CALL_BUCKET:
@@ -374,7 +376,7 @@ class Replay:
         return oldest is not None and self._now >= oldest
 
     async def _unlink(self, address: WindowAddress) -> None:
-        await self._discards.discard(*self.keys_of(self._made, address))
+        await self._large_keys.discard(*self.keys_of(self._made, address))
         del self.written[address]
 
     async def _prolong(self) -> None:
@@ -411,7 +413,7 @@ def placed(board: Board, token: str, groups: dict[str, str] | None) -> Target | 
     return target_at(board, WindowAddress(label, text, cut))
 
 
-def _of_match(row: JournalRow, together: _Together) -> JournalRow:
+def _of_match(row: JournalRow, together: _SubmitGroup) -> JournalRow:
     """The submission of a rating, without the id, which all players of the match share; records the state."""
     together.states[row.member] = row.op
     if not row.id.startswith(f"~{row.call}."):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from laurels.moments import Moment
 
 
-class Rebuilt(Board):
+class ShadowBoard(Board):
     """The board's windows, without those that are over at `now` and that no other is computed from.
 
     It has no limits, no feeds and no journal: the submissions were accepted before.

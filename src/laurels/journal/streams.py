@@ -54,7 +54,7 @@ class Backlog:
         return alarms
 
 
-class Journals:
+class JournalStreams:
     """The streams of every board that has a journal. Each version of a definition is read once."""
 
     def __init__(self, valkey: Valkey, store: BoardStore) -> None:
@@ -64,7 +64,7 @@ class Journals:
         self._versions: dict[int, int] = {}
         self._streams: dict[int, tuple[BoardRef, list[Stream]]] = {}
 
-    async def streams(self) -> list[Stream]:
+    async def all(self) -> list[Stream]:
         """Every stream, by the boards that PostgreSQL has now."""
         versions = await self._store.versions()
         for gone in self._versions.keys() - versions.keys():
@@ -74,20 +74,20 @@ class Journals:
         for first in range(0, len(changed), TOGETHER):
             for stored in await self._store.by_ids(changed[first : first + TOGETHER]):
                 self._versions[stored.id] = stored.version
-                self._streams[stored.id] = BoardRef(stored.project, stored.board), self.streams_of(stored)
+                self._streams[stored.id] = BoardRef(stored.project, stored.board), self.of_stored(stored)
         return [stream for _, streams in self._streams.values() for stream in streams]
 
     async def by_board(self) -> list[tuple[BoardRef, list[Stream]]]:
         """Every stream by board. Without PostgreSQL, those of the boards that were known before."""
         with suppress(Unavailable):
-            await self.streams()
+            await self.all()
         return list(self._streams.values())
 
     async def of_board(self, ref: BoardRef) -> list[Stream]:
-        await self.streams()
+        await self.all()
         return [stream for each, streams in self._streams.values() if each == ref for stream in streams]
 
-    def streams_of(self, stored: StoredBoard) -> list[Stream]:
+    def of_stored(self, stored: StoredBoard) -> list[Stream]:
         """The streams of a board by this definition, one a shard."""
         if not stored.definition.archive.journal:
             return []

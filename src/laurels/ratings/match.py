@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from laurels.boards.board import Board
     from laurels.boards.rating import Rating
     from laurels.moments import Moment
-    from laurels.scores.submission import Checked
+    from laurels.scores.submission import CheckedSubmission
 
 
 class Match(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -76,7 +76,7 @@ class CheckedMatch(msgspec.Struct, frozen=True):
     """A valid match: its players as submissions without a rating yet, and their ranks."""
 
     given: Match
-    parts: list[Checked]
+    parts: list[CheckedSubmission]
     ranks: list[int]
 
     @property
@@ -131,7 +131,9 @@ def _check_players(rating: Rating, given: Match) -> list[int]:
     return [1 if given.winner in (None, player) else 2 for player in players]
 
 
-def _check_player(board: Board, given: Match, now: Moment, place: tuple[int, int], name: str) -> Checked:
+def _check_player(
+    board: Board, given: Match, now: Moment, place: tuple[int, int], name: str
+) -> CheckedSubmission:
     in_match, in_call = place
     member = given.players[in_match]
     groups = None if given.groups is None else given.groups.get(member)

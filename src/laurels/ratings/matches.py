@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from laurels.ratings.match import CheckedMatch
     from laurels.ratings.systems import RatingChange
     from laurels.scores.rolling import Rolling
-    from laurels.scores.submission import Checked
+    from laurels.scores.submission import CheckedSubmission
     from laurels.valkey.client import Valkey, Value
     from laurels.valkey.messages import Durability, PlayerRanks
 
@@ -247,7 +247,9 @@ def _answer_all(call: _MatchCall, sheet: Sheet, ranks: list[PlayerRanks]) -> Non
         _answer(answer, Matched(played.id, not is_repeated, players))
 
 
-def _rated_player(sheet: Sheet, part: Checked, outcome: RatingChange, ranks: PlayerRanks) -> RatedPlayer:
+def _rated_player(
+    sheet: Sheet, part: CheckedSubmission, outcome: RatingChange, ranks: PlayerRanks
+) -> RatedPlayer:
     after = outcome.after
     return RatedPlayer(
         member=part.given.member,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from laurels.boards.rating import Rating
     from laurels.journal.entry import RowFields
     from laurels.ratings.match import CheckedMatch
-    from laurels.scores.submission import Checked
+    from laurels.scores.submission import CheckedSubmission
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Sheet:
 
     rating: Rating
     known: KnownRatings
-    parts: list[Checked] = field(default_factory=list["Checked"])
+    parts: list[CheckedSubmission] = field(default_factory=list["CheckedSubmission"])
     skip: list[int] = field(default_factory=list[int])
     """For each part 1 if it enters no window, else 0."""
     journal: list[RowFields] = field(default_factory=list["RowFields"])

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from laurels.journal.entry import JournalEntry, JournalRow
     from laurels.scores.rolling import Rolling
     from laurels.scores.send import CallOutcome
-    from laurels.scores.submission import Checked
+    from laurels.scores.submission import CheckedSubmission
     from laurels.valkey.client import Valkey
     from laurels.valkey.messages import Durability
 
@@ -57,7 +57,11 @@ class Feeds:
         self._sender = Sender(valkey, catalog, clock)
 
     async def carry(
-        self, call: SubmitCall, feeds: Sequence[Board], fed: Sequence[Sequence[Checked]], outcome: CallOutcome
+        self,
+        call: SubmitCall,
+        feeds: Sequence[Board],
+        fed: Sequence[Sequence[CheckedSubmission]],
+        outcome: CallOutcome,
     ) -> None:
         """Sends what the board accepted to the boards that it feeds, with the same durability.
 
@@ -165,12 +169,12 @@ def for_feed(feed: Board, given: Submission) -> Submission:
     )
 
 
-def _calls(call: SubmitCall, feed: Board, parts: list[Checked]) -> Iterable[SubmitCall]:
+def _calls(call: SubmitCall, feed: Board, parts: list[CheckedSubmission]) -> Iterable[SubmitCall]:
     """One call for each shard of the feeder, since each shard has its own journal."""
     if not call.board.definition.archive.journal:
         yield replace(call, board=feed, parts=parts, report=False, feeds=())
         return
-    by_shard: dict[int, list[Checked]] = {}
+    by_shard: dict[int, list[CheckedSubmission]] = {}
     for part in parts:
         by_shard.setdefault(call.board.keys.shard_of(part.member), []).append(part)
     for shard, some in by_shard.items():
@@ -186,7 +190,7 @@ def _by_feed(entries: Iterable[JournalEntry]) -> dict[Feed, list[JournalEntry]]:
     return calls
 
 
-def _checked(board: Board, row: JournalRow) -> Checked:
+def _checked(board: Board, row: JournalRow) -> CheckedSubmission:
     """A submission as its feeder recorded it. The feeder judged its lateness when it came."""
     given = Submission(
         member=row.member.decode(),

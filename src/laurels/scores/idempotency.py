@@ -56,7 +56,7 @@ class Claim:
             raise _reused(self.key)
 
 
-class Once:
+class IdempotencyKeys:
     """Claims idempotency keys; each belongs to one board."""
 
     def __init__(self, valkey: Valkey, catalog: Catalog) -> None:
@@ -71,10 +71,10 @@ class Once:
         error with an unknown outcome, only for the same request.
         """
         board = await self._catalog.board(ref)
-        once = board.keys.generations(0, "once")
+        generations = board.keys.generations(0, "once")
         owner = secrets.token_urlsafe(12)
         wanted = ClaimRequest(key, fingerprint, owner, CLAIM_SECONDS)
-        found = await functions.claim(self._valkey, (board.keys.of_board(0, "board"), *once), wanted)
+        found = await functions.claim(self._valkey, (board.keys.of_board(0, "board"), *generations), wanted)
         claim = Claim(key, fingerprint)
         match found.outcome:
             case b"busy":
@@ -89,33 +89,33 @@ class Once:
                 return
             case _:
                 pass
-        renewing = asyncio.create_task(self._renew(once, key, owner))
+        renewing = asyncio.create_task(self._renew(generations, key, owner))
         try:
             yield claim
         except LaurelsError as error:
             how = "open" if isinstance(error, Unavailable) else "forget"
-            await self._settle(once, Settlement(key, owner, how, claim.fingerprint))
+            await self._settle(generations, Settlement(key, owner, how, claim.fingerprint))
             raise
         except BaseException:
             # Interrupted at any point: what was sent may have counted.
-            await self._settle(once, Settlement(key, owner, "open", claim.fingerprint))
+            await self._settle(generations, Settlement(key, owner, "open", claim.fingerprint))
             raise
         finally:
             renewing.cancel()
         if claim.answer is None:
-            await self._settle(once, Settlement(key, owner, "forget"))
+            await self._settle(generations, Settlement(key, owner, "forget"))
         else:
-            await self._settle(once, Settlement(key, owner, "done", claim.fingerprint, claim.answer))
+            await self._settle(generations, Settlement(key, owner, "done", claim.fingerprint, claim.answer))
 
-    async def _renew(self, once: Sequence[str], key: str, owner: str) -> None:
+    async def _renew(self, generations: Sequence[str], key: str, owner: str) -> None:
         while True:
             await asyncio.sleep(RENEWAL_SECONDS)
-            await self._settle(once, Settlement(key, owner, "renew", value=CLAIM_SECONDS))
+            await self._settle(generations, Settlement(key, owner, "renew", value=CLAIM_SECONDS))
 
-    async def _settle(self, once: Sequence[str], settlement: Settlement) -> None:
+    async def _settle(self, generations: Sequence[str], settlement: Settlement) -> None:
         """Records the end of the claim. If Valkey does not answer, the claim expires by itself."""
         try:
-            await functions.settle(self._valkey, once, settlement)
+            await functions.settle(self._valkey, generations, settlement)
         except Unavailable as error:
             log.warning(
                 "idempotency key not settled; it will expire", key=settlement.key, detail=error.detail

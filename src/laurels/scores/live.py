@@ -1,6 +1,6 @@
 """Live views: followers of a board receive its changes.
 
-    journal ──▶ Pulse, one a board        notices that something was written, or the definition changed
+    journal ──▶ BoardListener, one a board   notices that something was written, or the definition changed
                   └─▶ Watcher, one a view       reads the view again, and finds what changed
                         └─▶ Follower, any number      receives the changes in order, or a snapshot if it lags
 
@@ -24,7 +24,7 @@ from laurels.logs import get_logger
 from laurels.moments import SECOND, moment_of
 from laurels.scores.page_query import PageQuery, WindowQuery
 from laurels.scores.submission import check_member
-from laurels.scores.view_diff import Seen, Update, change, is_of_one_moment, is_same_window
+from laurels.scores.view_diff import Update, ViewState, change, is_of_one_moment, is_same_window
 from laurels.valkey import streams
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class View:
     member: str | None = None
 
 
-class Live:
+class LiveViews:
     """The views that this process watches."""
 
     def __init__(self, valkey: Valkey, catalog: Catalog, reader: Reader, clock: Clock) -> None:
@@ -76,7 +76,7 @@ class Live:
         self.clock = clock
         self.linger_seconds = LINGER_SECONDS
         self._watchers: dict[View, Watcher] = {}
-        self._pulses: dict[BoardRef, Pulse] = {}
+        self._listeners: dict[BoardRef, BoardListener] = {}
         self._ending: set[asyncio.Task[None]] = set()
         self._is_closed = False
 
@@ -90,10 +90,10 @@ class Live:
             raise Unavailable("the server is stopping")
         watcher = self._watchers.get(view)
         if watcher is None:
-            pulse = self._pulses.get(view.ref)
-            if pulse is None:
-                pulse = self._pulses[view.ref] = Pulse(self, view.ref)
-            watcher = self._watchers[view] = Watcher(self, pulse, view)
+            listener = self._listeners.get(view.ref)
+            if listener is None:
+                listener = self._listeners[view.ref] = BoardListener(self, view.ref)
+            watcher = self._watchers[view] = Watcher(self, listener, view)
         return await watcher.join(last_id)
 
     @property
@@ -104,7 +104,7 @@ class Live:
     @property
     def boards(self) -> list[BoardRef]:
         """The boards whose journals are followed."""
-        return list(self._pulses)
+        return list(self._listeners)
 
     async def _resolved(self, view: View) -> View:
         """The view in one canonical form, so that equal views share a watcher."""
@@ -129,15 +129,15 @@ class Live:
         await asyncio.gather(*self._ending, return_exceptions=True)
 
     def forget(self, watcher: Watcher) -> None:
-        """Removes an ended watcher, and the pulse of the board with its last watcher."""
+        """Removes an ended watcher, and the listener of the board with its last watcher."""
         if self._watchers.get(watcher.view) is watcher:
             del self._watchers[watcher.view]
-        pulse = watcher.pulse
-        pulse.watchers.discard(watcher)
-        if not pulse.watchers:
-            if self._pulses.get(pulse.ref) is pulse:
-                del self._pulses[pulse.ref]
-            self._cancel(pulse.task)
+        listener = watcher.listener
+        listener.watchers.discard(watcher)
+        if not listener.watchers:
+            if self._listeners.get(listener.ref) is listener:
+                del self._listeners[listener.ref]
+            self._cancel(listener.task)
         self._cancel(watcher.task)
 
     def _cancel(self, task: asyncio.Task[None]) -> None:
@@ -147,15 +147,15 @@ class Live:
         task.add_done_callback(self._ending.discard)
 
 
-class Pulse:
+class BoardListener:
     """Wakes the watchers of one board when it may have changed."""
 
-    def __init__(self, live: Live, ref: BoardRef) -> None:
+    def __init__(self, live: LiveViews, ref: BoardRef) -> None:
         self.ref = ref
         self.watchers: set[Watcher] = set()
         self._live = live
         self._reading: dict[PageQuery, asyncio.Task[Page]] = {}
-        self.task = asyncio.create_task(self._run(), name=f"live pulse of {ref}")
+        self.task = asyncio.create_task(self._run(), name=f"live listener of {ref}")
 
     async def page(self, query: PageQuery) -> Page:
         """Reads a page once for all watchers that ask for it at the same time."""
@@ -187,7 +187,7 @@ class Pulse:
                             asyncio.create_task(self._listen(valkey, newest.keys.of_board(shard, "journal")))
                             for shard in range(newest.keys.shards)
                         ]
-                        self._beat(anew=board is not None)
+                        self._wake_watchers(anew=board is not None)
                         board = newest
                 await asyncio.sleep(CHECK_SECONDS)
         except LaurelsError as error:  # the board no longer exists
@@ -209,7 +209,7 @@ class Pulse:
                 newest = await streams.last_id(valkey, journal)
                 if newest != last:
                     last = newest
-                    self._beat()
+                    self._wake_watchers()
                     await asyncio.sleep(LIVE_SECONDS)
                     continue
                 await streams.wait_for_entry(valkey, journal, last, CHECK_SECONDS)
@@ -217,14 +217,14 @@ class Pulse:
                 if not isinstance(error, Unavailable):
                     log.exception("cannot read the journal; will retry", board=str(self.ref))
                 last = ""
-                self._beat(anew=True)
+                self._wake_watchers(anew=True)
                 await asyncio.sleep(RETRY_SECONDS)
 
     def _end(self, error: LaurelsError) -> None:
         for watcher in list(self.watchers):
             watcher.end(error)
 
-    def _beat(self, *, anew: bool = False) -> None:
+    def _wake_watchers(self, *, anew: bool = False) -> None:
         self._reading.clear()  # a read that has begun may miss the change
         for watcher in self.watchers:
             watcher.wake(anew=anew)
@@ -233,16 +233,16 @@ class Pulse:
 class Watcher:
     """Reads one view whenever it may have changed, and sends the changes to its followers."""
 
-    def __init__(self, live: Live, pulse: Pulse, view: View) -> None:
+    def __init__(self, live: LiveViews, listener: BoardListener, view: View) -> None:
         self.view = view
-        self.pulse = pulse
+        self.listener = listener
         self._live = live
         self.followers: set[Follower] = set()
         # Part of the ids, so that those of another process or an earlier watcher are not taken for its own.
         self._incarnation = secrets.token_hex(8)
         self._sequence = 0
         self._recent: deque[Update] = deque(maxlen=MOST_REMEMBERED)
-        self._seen: Seen | None = None
+        self._seen: ViewState | None = None
         self._snapshot: Update | None = None
         self._turns: Moment | None = None
         self._is_anew = False
@@ -251,7 +251,7 @@ class Watcher:
         self._error: LaurelsError | None = None
         self._has_ended = False
         self._leaving: asyncio.TimerHandle | None = None
-        pulse.watchers.add(self)
+        listener.watchers.add(self)
         self.task = asyncio.create_task(self._run(), name=f"live view of {view.ref}")
 
     async def join(self, last_id: str | None) -> Follower:
@@ -334,17 +334,17 @@ class Watcher:
             log.exception("live updates of a view stopped", board=str(self.view.ref))
             self.end(LaurelsError("something went wrong on our side"))
 
-    async def _look(self) -> Seen:
+    async def _look(self) -> ViewState:
         view = self.view
-        page = await self.pulse.page(view.query)
+        page = await self.listener.page(view.query)
         if view.member is None:
-            return Seen(page)
-        seen = Seen(page, await self._standing(page, view.member))
+            return ViewState(page)
+        seen = ViewState(page, await self._standing(page, view.member))
         for _ in range(LOOKS):
             if is_of_one_moment(seen, view.member):
                 break
-            page = await self.pulse.page(view.query)
-            seen = Seen(page, await self._standing(page, view.member))
+            page = await self.listener.page(view.query)
+            seen = ViewState(page, await self._standing(page, view.member))
         return seen
 
     async def _standing(self, page: Page, member: str) -> Standing | None:
@@ -354,7 +354,7 @@ class Watcher:
         except NotFound:  # the page was just read, so only the member can be missing
             return None
 
-    def _tell(self, seen: Seen) -> None:
+    def _tell(self, seen: ViewState) -> None:
         before, self._seen = self._seen, seen
         resets = seen.page.next_reset_at
         self._turns = None if resets is None else moment_of(resets)

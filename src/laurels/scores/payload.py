@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from laurels.boards.board import Board, Target, Targets, WindowAddress
     from laurels.journal.entry import Feed
     from laurels.moments import Moment
-    from laurels.scores.submission import Checked
+    from laurels.scores.submission import CheckedSubmission
     from laurels.valkey.client import Value
     from laurels.valkey.messages import Durability
 
@@ -43,7 +43,7 @@ class SubmitCall:
 
     id: str
     board: Board
-    parts: list[Checked]
+    parts: list[CheckedSubmission]
     now: Moment = 0
     shard: int = 0
     report: bool = False
@@ -58,7 +58,7 @@ class SubmitCall:
     def has_metadata(self) -> bool:
         return any(checked.metadata for checked in self.parts)
 
-    def made_id(self, checked: Checked) -> str:
+    def made_id(self, checked: CheckedSubmission) -> str:
         """The id for a retry of this submission."""
         return checked.id or f"~{self.id}.{checked.index}"
 

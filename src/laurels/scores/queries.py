@@ -63,7 +63,7 @@ class _View:
     window: ShardedWindow
 
 
-class Kept(Protocol):
+class ArchivedRanks(Protocol):
     """Reads windows that Valkey no longer keeps."""
 
     async def ranks(self, board: Board, address: WindowAddress, members: Sequence[bytes]) -> list[int | None]:
@@ -75,7 +75,12 @@ class Reader:
     """Reads the boards of the catalog."""
 
     def __init__(
-        self, valkey: Valkey, catalog: Catalog, rolling: Rolling, clock: Clock, kept: Kept | None = None
+        self,
+        valkey: Valkey,
+        catalog: Catalog,
+        rolling: Rolling,
+        clock: Clock,
+        kept: ArchivedRanks | None = None,
     ) -> None:
         self._valkey = valkey
         self._catalog = catalog

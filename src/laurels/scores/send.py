@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from laurels.boards.keys import BoardRef
     from laurels.clock import Clock
     from laurels.scores.payload import Payload, SubmitCall
-    from laurels.scores.submission import Checked
+    from laurels.scores.submission import CheckedSubmission
     from laurels.valkey.client import Valkey
     from laurels.valkey.messages import Durability, Report
 
@@ -59,7 +59,7 @@ class Sender:
         call.now = self._clock()
         if call.board.keys.shards == 1:
             return [(call, self._payload(call))]
-        by_shard: dict[int, list[Checked]] = {}
+        by_shard: dict[int, list[CheckedSubmission]] = {}
         for checked in call.parts:
             by_shard.setdefault(call.board.keys.shard_of(checked.member), []).append(checked)
         of_shards = [replace(call, shard=shard, parts=parts) for shard, parts in by_shard.items()]
@@ -131,7 +131,7 @@ class Sender:
         if board.keys.shards != call.board.keys.shards:
             raise Unavailable(f"{board.ref} has just been defined with another number of shards; try again")
         now, is_fed = self._clock(), call.feeder is not None
-        good: list[Checked] = []
+        good: list[CheckedSubmission] = []
         for part in call.parts:
             try:
                 # The feeder has judged the lateness already.
@@ -163,7 +163,7 @@ class Sender:
 def _without(call: SubmitCall, taken: KeyTaken, outcome: CallOutcome) -> SubmitCall:
     """The call without the submissions to a window whose key another program uses; these are refused."""
     board, window = call.board, taken.key.partition("|")[0]
-    good: list[Checked] = []
+    good: list[CheckedSubmission] = []
     for part in call.parts:
         written = (board.targets(part.moment, call.now, cut).windows for cut in part.cuts)
         addresses = {

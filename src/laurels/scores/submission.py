@@ -57,7 +57,7 @@ class Submission(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True)
         return cls(member, score, **fields)
 
 
-class Checked(msgspec.Struct, frozen=True, gc=False):
+class CheckedSubmission(msgspec.Struct, frozen=True, gc=False):
     """A validated submission: the board accepts it, unless Valkey knows a reason not to."""
 
     given: Submission
@@ -72,7 +72,7 @@ class Checked(msgspec.Struct, frozen=True, gc=False):
     op: str
     metadata: str
 
-    def moved(self, board: Board, now: Moment, index: int) -> Checked:
+    def moved(self, board: Board, now: Moment, index: int) -> CheckedSubmission:
         """Moves the submission to another place, in a call of this moment; an `at` of its own stays."""
         force_setattr(self, "index", index)
         if self.given.at is None:
@@ -108,7 +108,9 @@ def _encoded(field: str, text: str, limit: int) -> bytes:
     return encoded
 
 
-def check(board: Board, given: Submission, now: Moment, index: int = 0, *, by_match: bool = False) -> Checked:
+def check(
+    board: Board, given: Submission, now: Moment, index: int = 0, *, by_match: bool = False
+) -> CheckedSubmission:
     """Validates a submission without the stores. Raises `InvalidInput` with the field.
 
     `by_match`: whether the score is a rating after a match.
@@ -117,7 +119,7 @@ def check(board: Board, given: Submission, now: Moment, index: int = 0, *, by_ma
     score = board.ordering.parse_score(given.score)
     if board.is_limited and not by_match:
         _check_limits(board, score)
-    return Checked(
+    return CheckedSubmission(
         given=given,
         index=index,
         member=member,

@@ -29,7 +29,7 @@ from laurels.errors import InvalidInput, KeyTaken, OutcomeUnknown, Unavailable
 from laurels.scores.feeds import feeds_of, for_feed
 from laurels.scores.payload import SubmitCall
 from laurels.scores.send import CallOutcome, Sender
-from laurels.scores.submission import BatchResult, Checked, Rejected, Submission, Submitted, check
+from laurels.scores.submission import BatchResult, CheckedSubmission, Rejected, Submission, Submitted, check
 from laurels.valkey import functions
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ CALLS_AT_ONCE: Final = 2
 CALLS_A_WAIT: Final = 200
 
 # Receives the outcome of a submission; must not raise.
-Tell = Callable[[Submitted | Exception], None]
+OnOutcome = Callable[[Submitted | Exception], None]
 
 
 @dataclass(slots=True)
@@ -75,14 +75,14 @@ class _Chunk:
     call: SubmitCall
     feeds: list[Board]
     places: list[int] = field(default_factory=list)
-    fed: list[list[Checked]] = field(default_factory=list)
+    fed: list[list[CheckedSubmission]] = field(default_factory=list)
     cost: int = 0
 
-    def add(self, place: int, given: Submission | Checked, now: int) -> None:
+    def add(self, place: int, given: Submission | CheckedSubmission, now: int) -> None:
         """Raises `InvalidInput` if any of the boards refuses it; then none gets it."""
         board, parts = self.call.board, self.call.parts
         index = len(parts)
-        if isinstance(given, Checked):
+        if isinstance(given, CheckedSubmission):
             checked = given.moved(board, now, index)
         else:
             checked = check(board, given, now, index)
@@ -100,7 +100,7 @@ class _RefusedSubmission(NamedTuple):
     """A refused submission: its place in the input, and the reason."""
 
     place: int
-    given: Submission | Checked | InvalidInput
+    given: Submission | CheckedSubmission | InvalidInput
     error: InvalidInput | KeyTaken
 
 
@@ -124,9 +124,9 @@ class _BatchProgress:
 class _Waiting(NamedTuple):
     """A submission that is valid under this definition of its board, and what receives its outcome."""
 
-    checked: Checked
+    checked: CheckedSubmission
     board: Board
-    tell: Tell
+    tell: OnOutcome
 
 
 @dataclass(slots=True)
@@ -187,7 +187,7 @@ class Submitter:
         self._queue(_Waiting(checked, board, partial(_settle, answer)), durability)
         return await answer
 
-    def submit_soon(self, ref: BoardRef, given: Submission, tell: Tell, durability: Durability) -> bool:
+    def submit_soon(self, ref: BoardRef, given: Submission, tell: OnOutcome, durability: Durability) -> bool:
         """Like `submit`, without waiting: `tell` receives the outcome. Returns False and does nothing if this
         process cannot tell by itself that the submission is valid.
         """
@@ -250,7 +250,7 @@ class Submitter:
     async def _submit_all(
         self,
         board: Board,
-        given: Iterable[tuple[int, Submission | Checked | InvalidInput]],
+        given: Iterable[tuple[int, Submission | CheckedSubmission | InvalidInput]],
         batch: _BatchProgress,
     ) -> None:
         feeds = await self._catalog.feeds(board)
@@ -330,7 +330,7 @@ class Submitter:
         self,
         board: Board,
         feeds: list[Board],
-        given: Iterable[tuple[int, Submission | Checked | InvalidInput]],
+        given: Iterable[tuple[int, Submission | CheckedSubmission | InvalidInput]],
         refused: list[_RefusedSubmission],
     ) -> Iterator[_Chunk]:
         """The valid submissions, cut into calls that cost no more than `COST_A_CALL`."""
@@ -384,7 +384,7 @@ def _settle(waiting: asyncio.Future[Submitted], outcome: Submitted | Exception) 
         waiting.set_result(outcome)
 
 
-def _submitted(call: SubmitCall, checked: Checked, outcome: CallOutcome) -> Submitted:
+def _submitted(call: SubmitCall, checked: CheckedSubmission, outcome: CallOutcome) -> Submitted:
     report = outcome.reports[checked.index]
     parse, place, previous = call.board.ordering.parse_placed_score, report.place, report.previous_place
     score = parse(place) if place else None

@@ -49,7 +49,7 @@ class Update:
     value: Snapshot | Change
 
 
-class Seen(NamedTuple):
+class ViewState(NamedTuple):
     """One read of a view."""
 
     page: Page
@@ -60,12 +60,12 @@ class Seen(NamedTuple):
         return Snapshot(**msgspec.structs.asdict(self.page), member=self.member)
 
 
-def is_same_window(before: Seen, after: Seen) -> bool:
+def is_same_window(before: ViewState, after: ViewState) -> bool:
     """Whether both reads are of the same window; a new window needs a snapshot, not a change."""
     return (before.page.period, before.page.slot) == (after.page.period, after.page.slot)
 
 
-def is_of_one_moment(seen: Seen, member: str) -> bool:
+def is_of_one_moment(seen: ViewState, member: str) -> bool:
     """Whether the page and the member's standing, which were read one after the other, agree."""
     entry = next((entry for entry in seen.page.entries if entry.member == member), None)
     stood = seen.member
@@ -81,7 +81,7 @@ def is_of_one_moment(seen: Seen, member: str) -> bool:
     )
 
 
-def change(before: Seen, after: Seen) -> Change | None:
+def change(before: ViewState, after: ViewState) -> Change | None:
     """The change from one read to the next, or None if nothing changed."""
     gone = {entry.member: entry for entry in before.page.entries}
     moved: list[Moved] = []

@@ -26,7 +26,7 @@ ENTRIES_A_CALL: Final = 1_000
 LIFE_SECONDS: Final = 2 * 3600
 
 
-class Discards:
+class ChunkedDelete:
     def __init__(self, valkey: Valkey) -> None:
         self._valkey = valkey
 

@@ -177,7 +177,7 @@ async def _warnings(laurels: Laurels) -> list[str]:
     """About the journal, which workers archive; this process may not be one."""
     try:
         async with asyncio.timeout(CHECK_SECONDS):
-            backlog = await laurels.drain.journals.recent_backlog()
+            backlog = await laurels.drain.journal_streams.recent_backlog()
     except (LaurelsError, TimeoutError) as error:
         log.warning("the journal cannot be looked at", detail=str(error) or "no answer in time")
         return ["the journal cannot be looked at"]

@@ -21,7 +21,7 @@ _EXACT: Final = Context(prec=1200)
 
 
 @dataclass(slots=True)
-class Tally:
+class RowTotals:
     """The number of rows, and sums of their values. Different rows hardly ever have the same."""
 
     rows: int = 0
@@ -37,7 +37,7 @@ class Tally:
             self.score = _EXACT.add(self.score, Decimal(repr(row.score)))
 
 
-class ReplayStore:
+class RowTotalsStore:
     def __init__(self, postgres: Postgres) -> None:
         self._postgres = postgres
 
@@ -46,10 +46,10 @@ class ReplayStore:
         asked = select(func.count()).where(journal.c.board_id == board_id)
         return (await self._one(asked))[0]
 
-    async def tally(self, board_id: int, shard: int, upto: tuple[StreamId, int, int] | None) -> Tally:
+    async def tally(self, board_id: int, shard: int, upto: tuple[StreamId, int, int] | None) -> RowTotals:
         """The tally of a shard's rows up to one of them: stream id, shard and index."""
         if upto is None:
-            return Tally()
+            return RowTotals()
         stream_id, of_shard, index = upto
         order = (journal.c.recorded_at, journal.c.seq, journal.c.shard, journal.c.index)
         place = (stream_id.recorded_at, stream_id.seq, of_shard, index)
@@ -64,7 +64,7 @@ class ReplayStore:
             tuple_(*order) <= tuple_(*map(literal, place)),
         )
         rows, at, size, score = await self._one(asked)
-        return Tally(rows, int(at), int(size), Decimal(score))
+        return RowTotals(rows, int(at), int(size), Decimal(score))
 
     async def _one(self, asked: Any) -> Any:  # noqa: ANN401  # a select of whatever columns, and its row
         async with self._postgres.writing(seconds=LONGEST_SECONDS) as connection:
