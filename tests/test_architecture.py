@@ -210,7 +210,7 @@ PURE = {
     "activity.simulator",
     "activity.streaks",
     "activity.valkey_keys",
-    "boards.arrivals",
+    "boards.unique_moments",
     "boards.board",
     "boards.claims",
     "boards.declared",

@@ -17,10 +17,10 @@ from laurels.boards.catalog import Catalog
 from laurels.boards.consent import parse_consent
 from laurels.boards.define import Definer
 from laurels.boards.definition import BoardDefinition, parse_definition
+from laurels.boards.drop_counts import DropCounter
 from laurels.boards.drops import Drops
 from laurels.boards.existing_keys import ExistingKeys
 from laurels.boards.keys import BoardRef, group_text
-from laurels.boards.losses import DropCounter
 from laurels.boards.retention import Retention
 from laurels.boards.store import BoardStore
 from laurels.clock import system_clock
@@ -44,7 +44,7 @@ from laurels.journal.rebuild import Rebuilder
 from laurels.postgres.engine import Postgres
 from laurels.postgres.migrate import migrate
 from laurels.ratings.match import Match
-from laurels.ratings.matches import Matches
+from laurels.ratings.submit import MatchSubmitter
 from laurels.ratings.systems import check_available
 from laurels.scores.feeds import Feeds
 from laurels.scores.idempotency import IdempotencyKeys
@@ -198,7 +198,7 @@ class Laurels(WholeBoardOperations, MetadataOperations):
             ExistingKeys(self.valkey, self._catalog, self._retention, self.clock),
         )
         self._submitter = Submitter(self.valkey, self._catalog, self._rolling, self.feeds, self.clock)
-        self._matches = Matches(self.valkey, self._catalog, self._rolling, self.clock)
+        self._matches = MatchSubmitter(self.valkey, self._catalog, self._rolling, self.clock)
         self.idempotency_keys = IdempotencyKeys(self.valkey, self._catalog)
         journal = WindowJournal(self.postgres)
         self._archived_windows = ArchivedWindows(
@@ -248,7 +248,7 @@ class Laurels(WholeBoardOperations, MetadataOperations):
         await self._stop_servers()
 
     def _endpoints(self) -> embedded.Endpoints:
-        external = embedded.External(self.settings.valkey_url, self.settings.postgres_url)
+        external = embedded.ExternalServers(self.settings.valkey_url, self.settings.postgres_url)
         if external.endpoints:
             return external.endpoints
         folder = self.settings.data_dir or embedded.default_data_dir()

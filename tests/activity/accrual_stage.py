@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from laurels.activity.dirty_days import Marks
+from laurels.activity.dirty_days import DirtyDays
 from laurels.activity.store.people import Campus, User
 from laurels.activity.valkey_keys import GROUP
 from laurels.valkey import hashes
@@ -41,8 +41,8 @@ class AccrualStage:
         return self.laurels.activity.keys
 
     @property
-    def marks(self) -> Marks:
-        return Marks(self.valkey, self.keys)
+    def marks(self) -> DirtyDays:
+        return DirtyDays(self.valkey, self.keys)
 
     async def campus(self, timezone: str = "UTC") -> str:
         campus = Campus(str(uuid4()), f"a campus in {timezone}", timezone)

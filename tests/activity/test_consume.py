@@ -15,7 +15,7 @@ from waiting import eventually
 from laurels.activity import consume, valkey_keys
 from laurels.activity.consume import Accrual, StreamConsumer
 from laurels.activity.counters import Counters
-from laurels.activity.dirty_days import Mark
+from laurels.activity.dirty_days import DirtyDay
 from laurels.activity.store.people import User
 from laurels.activity.valkey_keys import shard_of
 from laurels.valkey import activity, streams
@@ -330,12 +330,12 @@ async def test_a_change_is_marked_until_it_is_settled(accruing: AccrualStage):
     await accruing.add(valkey_keys.ROOMS, {"event": "join", "user_id": ada})
     await accruing.accrual.run_once()
     first = await marks.changed(shard, 10)
-    assert first == [Mark(TODAY, ada, 1)]
+    assert first == [DirtyDay(TODAY, ada, 1)]
     await accruing.add(valkey_keys.ROOMS, {"event": "join", "user_id": ada})
     await accruing.accrual.run_once()
     assert await marks.settle(shard, first) == 0
     second = await marks.changed(shard, 10)
-    assert second == [Mark(TODAY, ada, 2)]
+    assert second == [DirtyDay(TODAY, ada, 2)]
     assert await marks.settle(shard, second) == 1
     await accruing.add(valkey_keys.HEARTBEATS, {"user_id": ada})  # which changes nothing
     await accruing.accrual.run_once()

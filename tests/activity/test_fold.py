@@ -6,10 +6,10 @@ from random import Random
 import pytest
 
 from laurels.activity import valkey_keys
-from laurels.activity.accumulate import EventSource, Sourced, fold
+from laurels.activity.accumulate import EventSource, SourcedEffect, fold
 from laurels.activity.days import day_at, day_of
 from laurels.activity.events import ACCEPT, SENDER, TOUCH, Effect
-from laurels.activity.guard import Sent
+from laurels.activity.guard import SentMessages
 from laurels.activity.store.people import Campus
 from laurels.moments import HOUR, moment_of
 
@@ -17,8 +17,10 @@ NOON = moment_of(datetime(2025, 10, 24, 12, tzinfo=UTC))
 UTC_CAMPUS = Campus("c", "here", "UTC")
 
 
-def sourced(user: str, what: str, other: str = "", at: int = NOON, stream: str = valkey_keys.CHAT) -> Sourced:
-    return Sourced(Effect(user, what, other), EventSource(stream, "5-1", at // 1000))
+def sourced(
+    user: str, what: str, other: str = "", at: int = NOON, stream: str = valkey_keys.CHAT
+) -> SourcedEffect:
+    return SourcedEffect(Effect(user, what, other), EventSource(stream, "5-1", at // 1000))
 
 
 def test_effects_fold_into_one_change_for_each_user_and_day():
@@ -39,7 +41,7 @@ def test_effects_fold_into_one_change_for_each_user_and_day():
     folded = fold(effects, dict.fromkeys(["ada", "bob"], UTC_CAMPUS), NOON)
     assert list(folded.days) == [(20251024, "ada"), (20251024, "bob"), (20251023, "ada")]
     change = folded.days[20251024, "ada"]
-    assert change.seconds == {second: Sent(2, 1), second - 1: Sent(0, 1)}
+    assert change.seconds == {second: SentMessages(2, 1), second - 1: SentMessages(0, 1)}
     assert (change.senders, change.accepts, change.counts) == ({"bob"}, {"eve"}, {"friends_new": 2})
 
 
@@ -77,7 +79,7 @@ def test_parked_effects_are_written_and_read_without_loss():
     waits = [sourced("ada", "dm_sent"), sourced("ada", SENDER, "bob", stream=valkey_keys.INVITES)]
     folded = fold(waits, {}, NOON)
     assert folded.days == {}
-    assert [Sourced.from_text("ada", text) for text in folded.parked["ada"]] == waits
+    assert [SourcedEffect.from_text("ada", text) for text in folded.parked["ada"]] == waits
 
 
 @pytest.mark.parametrize(

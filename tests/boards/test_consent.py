@@ -10,9 +10,9 @@ import pytest
 
 from laurels.boards.define import Definer
 from laurels.boards.definition import parse_definition
+from laurels.boards.drop_counts import DropCounter
 from laurels.boards.existing_keys import ExistingKeys
 from laurels.boards.keys import BoardRef
-from laurels.boards.losses import DropCounter
 from laurels.errors import Conflict, Drop, DropNotAllowed, InvalidInput, NotFound
 from laurels.history.store.snapshots import SnapshotStore
 from laurels.moments import moment_of

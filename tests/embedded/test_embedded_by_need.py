@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from laurels import Laurels, embedded
-from laurels.embedded import External
+from laurels.embedded import ExternalServers
 from laurels.errors import DataFolderUnusable
 
 if TYPE_CHECKING:
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from laurels.embedded import EmbeddedServers, Endpoints
 
 
-def only(endpoints: Endpoints, name: str) -> External:
+def only(endpoints: Endpoints, name: str) -> ExternalServers:
     if name == "valkey":
-        return External(valkey_url=endpoints.valkey_url)
-    return External(postgres_url=endpoints.postgres_url)
+        return ExternalServers(valkey_url=endpoints.valkey_url)
+    return ExternalServers(postgres_url=endpoints.postgres_url)
 
 
 @pytest.mark.parametrize(("elsewhere", "started"), [("valkey", "postgres"), ("postgres", "valkey")])

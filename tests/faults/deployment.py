@@ -39,7 +39,7 @@ class Deployment:
     ) -> None:
         """`valkey_url`: of a Valkey that is not embedded."""
         self._folder = folder
-        self._external = embedded.External(valkey_url=valkey_url)
+        self._external = embedded.ExternalServers(valkey_url=valkey_url)
         self._settings = settings
         self._parts = parts
         self._processes: dict[Part, subprocess.Popen[bytes]] = {}

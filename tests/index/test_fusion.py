@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from laurels.errors import InvalidInput
-from laurels.index.fusion import Greatest, Lineup, ReciprocalRank, Scored, SourceItem, Sum, fused, passed
+from laurels.index.fusion import CheckedList, Greatest, ReciprocalRank, Scored, SourceItem, Sum, fused, passed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 Scores = dict[int, float]
 
 
-def lineup(*keys: int) -> Lineup:
-    return Lineup.of("sources[0]", [SourceItem((key,), None) for key in keys])
+def ranked_list(*keys: int) -> CheckedList:
+    return CheckedList.of("sources[0]", [SourceItem((key,), None) for key in keys])
 
 
-def scored(scores: Scores, *, ascending: bool = False, field: str = "sources[0]") -> Lineup:
+def scored(scores: Scores, *, ascending: bool = False, field: str = "sources[0]") -> CheckedList:
     """A list in the order of its scores."""
     ordered = sorted(scores.items(), key=lambda item: item[1], reverse=not ascending)
-    return Lineup.of(field, [SourceItem((key,), score) for key, score in ordered])
+    return CheckedList.of(field, [SourceItem((key,), score) for key, score in ordered])
 
 
 def order(items: Sequence[Scored]) -> list[int]:
@@ -56,7 +56,7 @@ class TestReciprocalRank:
     @given(lists, st.floats(0, 1000), st.data())
     def test_it_is_the_hand_formula(self, given_lists: list[list[int]], k: float, data: st.DataObject):
         weighed = data.draw(st.lists(weights, min_size=len(given_lists), max_size=len(given_lists)))
-        found = by_key(fused([lineup(*keys) for keys in given_lists], ReciprocalRank(k, tuple(weighed))))
+        found = by_key(fused([ranked_list(*keys) for keys in given_lists], ReciprocalRank(k, tuple(weighed))))
         expected: Scores = {}
         for keys, weight in zip(given_lists, weighed, strict=True):
             for place, key in enumerate(keys):
@@ -66,14 +66,14 @@ class TestReciprocalRank:
             assert math.isclose(found[key], score, rel_tol=1e-12, abs_tol=1e-12)
 
     def test_k_is_sixty_and_weights_are_one_unless_said(self):
-        found = by_key(fused([lineup(1, 2), lineup(2)], ReciprocalRank()))
+        found = by_key(fused([ranked_list(1, 2), ranked_list(2)], ReciprocalRank()))
         assert found == pytest.approx({1: 1 / 61, 2: 1 / 62 + 1 / 61}, rel=1e-12)
 
     def test_two_middling_ranks_beat_one_good_one(self):
-        assert order(fused([lineup(1, 2, 3), lineup(4, 2, 5)], ReciprocalRank()))[0] == 2
+        assert order(fused([ranked_list(1, 2, 3), ranked_list(4, 2, 5)], ReciprocalRank()))[0] == 2
 
     def test_a_weight_of_nothing_lists_and_does_not_count(self):
-        found = fused([lineup(1), lineup(2)], ReciprocalRank(weights=(1, 0)))
+        found = fused([ranked_list(1), ranked_list(2)], ReciprocalRank(weights=(1, 0)))
         assert [(item.key, item.score) for item in found] == [((1,), 1 / 61), ((2,), 0)]
 
 
@@ -121,7 +121,7 @@ class TestScores:
 
     def test_a_list_without_scores_is_refused(self):
         with pytest.raises(InvalidInput, match=r"^sources\[0\].score: is missing.*rrf\(\)"):
-            fused([lineup(1, 2)], Sum())
+            fused([ranked_list(1, 2)], Sum())
 
 
 @pytest.mark.parametrize("algorithm", [ReciprocalRank(), Sum(), Greatest()])
@@ -131,9 +131,9 @@ class TestOrder:
     def test_the_order_of_the_lists_makes_no_difference(
         self, algorithm: Algorithm, given_scores: list[Scores], data: st.DataObject
     ):
-        lineups = [scored(scores) for scores in given_scores]
-        turned = data.draw(st.permutations(lineups))
-        expected = [(item.key, item.score) for item in fused(lineups, algorithm)]
+        lists = [scored(scores) for scores in given_scores]
+        turned = data.draw(st.permutations(lists))
+        expected = [(item.key, item.score) for item in fused(lists, algorithm)]
         assert [(item.key, item.score) for item in fused(turned, algorithm)] == expected
 
     @settings(max_examples=50)
@@ -141,8 +141,8 @@ class TestOrder:
     def test_every_item_is_there_once_with_its_place_in_each_list(
         self, algorithm: Algorithm, given_scores: list[Scores]
     ):
-        lineups = [scored(scores) for scores in given_scores]
-        found = fused(lineups, algorithm)
+        lists = [scored(scores) for scores in given_scores]
+        found = fused(lists, algorithm)
         assert sorted(order(found)) == sorted({key for scores in given_scores for key in scores})
         for item in found:
             for scores, part in zip(given_scores, item.parts, strict=True):
@@ -173,18 +173,18 @@ def test_the_order_of_the_lists_does_not_change_a_bit(turn: tuple[float, ...]):
 
 @given(st.lists(weights, min_size=3, max_size=3), st.permutations([0, 1, 2]))
 def test_weights_go_with_their_lists(given_weights: list[float], turn: list[int]):
-    lineups = [scored({1: 5, 2: 3, 3: 1}), scored({3: 5, 4: 4, 1: 0}), scored({2: 0.5, 4: 0.25})]
+    lists = [scored({1: 5, 2: 3, 3: 1}), scored({3: 5, 4: 4, 1: 0}), scored({2: 0.5, 4: 0.25})]
     for algorithm in (ReciprocalRank, Sum):
         plain = algorithm(weights=tuple(given_weights))
         turned = algorithm(weights=tuple(given_weights[number] for number in turn))
-        assert by_key(fused([lineups[number] for number in turn], turned)) == by_key(fused(lineups, plain))
+        assert by_key(fused([lists[number] for number in turn], turned)) == by_key(fused(lists, plain))
 
 
 def test_keys_that_have_no_order_are_still_ordered():
     found = fused(
         [
-            Lineup.of("sources[0]", [SourceItem((1j,), None)]),
-            Lineup.of("sources[1]", [SourceItem((2j,), None)]),
+            CheckedList.of("sources[0]", [SourceItem((1j,), None)]),
+            CheckedList.of("sources[1]", [SourceItem((2j,), None)]),
         ],
         ReciprocalRank(),
     )
@@ -192,7 +192,7 @@ def test_keys_that_have_no_order_are_still_ordered():
 
 
 def test_only_items_in_every_list_pass():
-    found = passed([lineup(1, 2, 3, 4), lineup(4, 2)], ReciprocalRank())
+    found = passed([ranked_list(1, 2, 3, 4), ranked_list(4, 2)], ReciprocalRank())
     assert order(found) == [2, 4]
     assert [tuple(part.rank for part in item.parts if part) for item in found] == [(2, 2), (4, 1)]
 
@@ -200,22 +200,22 @@ def test_only_items_in_every_list_pass():
 @pytest.mark.parametrize("score", [math.nan, math.inf, -math.inf])
 def test_scores_that_are_no_numbers_are_refused(score: float):
     with pytest.raises(InvalidInput, match=r"^sources\[0\].score: of 7 must be a finite number"):
-        Lineup.of("sources[0]", [SourceItem((7,), score)])
+        CheckedList.of("sources[0]", [SourceItem((7,), score)])
 
 
 def test_a_key_that_is_listed_twice_is_refused():
     with pytest.raises(InvalidInput, match=r"^sources\[0\]: lists 5 at 1 and at 3"):
-        lineup(5, 6, 5)
+        ranked_list(5, 6, 5)
 
 
 def test_scores_that_do_not_follow_the_order_are_refused():
     with pytest.raises(InvalidInput, match=r"^sources\[0\].score: must follow the order"):
-        Lineup.of("sources[0]", [SourceItem((1,), 3), SourceItem((2,), 5), SourceItem((3,), 4)])
+        CheckedList.of("sources[0]", [SourceItem((1,), 3), SourceItem((2,), 5), SourceItem((3,), 4)])
 
 
 def test_scores_for_only_some_items_are_refused():
     with pytest.raises(InvalidInput, match=r"^sources\[0\].score: is missing for some"):
-        Lineup.of("sources[0]", [SourceItem((1,), 3), SourceItem((2,), None)])
+        CheckedList.of("sources[0]", [SourceItem((1,), 3), SourceItem((2,), None)])
 
 
 @pytest.mark.parametrize("k", [-1, -0.001, math.nan, math.inf, "60", True])

@@ -17,7 +17,7 @@ from laurels.index import Indexes, LeaderboardIndex, install, leaderboard
 from laurels.index.apply import Applier, read_cursor
 from laurels.index.declare import declared
 from laurels.index.outbox import Outbox
-from laurels.index.writes import Placer
+from laurels.index.writes import IndexWriter
 from laurels.valkey.functions import CursorMoved
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ async def test_a_round_interrupted_before_its_call_changes_nothing(
             raise OutcomeUnknown("Valkey stopped answering")
 
         with monkeypatch.context() as patched:
-            patched.setattr(Placer, "place", fail)
+            patched.setattr(IndexWriter, "place", fail)
             with pytest.raises(OutcomeUnknown):
                 await index.caught_up()
         assert (await scores(model), await index.waiting()) == ({}, 1)
@@ -135,16 +135,16 @@ async def test_changes_that_valkey_has_are_consumed_and_not_applied_again(
         assert (await scores(model), await index.waiting()) == ({1: 5}, 1)
         board = await applier(index).catalog.board(applier(index).ref)
         before = await read_cursor(laurels.valkey, board)
-        place, refused = Placer.place, list[CursorMoved]()
+        place, refused = IndexWriter.place, list[CursorMoved]()
 
-        async def note(placer: Placer, *given: Any) -> None:  # noqa: ANN401  # what `place` takes
+        async def note(writer: IndexWriter, *given: Any) -> None:  # noqa: ANN401  # what `place` takes
             with pytest.raises(CursorMoved) as caught:
-                await place(placer, *given)
+                await place(writer, *given)
             refused.append(caught.value)
             raise caught.value
 
         with monkeypatch.context() as patched:
-            patched.setattr(Placer, "place", note)
+            patched.setattr(IndexWriter, "place", note)
             await index.caught_up()
         assert len(refused) == 1
         assert await read_cursor(laurels.valkey, board) == before
@@ -206,14 +206,14 @@ async def test_a_round_that_lost_its_turn_is_refused(
         await put(engine, model, 5)
         await index.caught_up()
         sent: list[tuple[Any, ...]] = []
-        place = Placer.place
+        place = IndexWriter.place
 
-        async def remembering(placer: Placer, *given: Any) -> None:  # noqa: ANN401  # what `place` takes
-            sent.append((placer, *given))
-            await place(placer, *given)
+        async def remembering(writer: IndexWriter, *given: Any) -> None:  # noqa: ANN401  # what `place` takes
+            sent.append((writer, *given))
+            await place(writer, *given)
 
         with monkeypatch.context() as patched:
-            patched.setattr(Placer, "place", remembering)
+            patched.setattr(IndexWriter, "place", remembering)
             for score in (6, 7):
                 async with engine.begin() as connection:
                     await connection.execute(update(model).values(score=score))

@@ -21,7 +21,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from laurels.boards.keys import BoardRef
 from laurels.index import leaderboard
 from laurels.index.outbox import Outbox
-from laurels.index.writes import Placer
+from laurels.index.writes import IndexWriter
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -228,7 +228,7 @@ async def agree(index: Indexes, model: type[Any], oracle: Oracle, now: int) -> N
 
 async def interrupted(index: Indexes, monkeypatch: pytest.MonkeyPatch, calls: int) -> None:
     """Interrupts a round after this many calls, or before PostgreSQL knows of any of them."""
-    place = Placer.place
+    place = IndexWriter.place
     left = iter(range(calls))
 
     async def die_soon(*given: Any) -> None:  # noqa: ANN401  # what `place` takes
@@ -240,7 +240,7 @@ async def interrupted(index: Indexes, monkeypatch: pytest.MonkeyPatch, calls: in
         raise Interrupted
 
     with monkeypatch.context() as patched:
-        patched.setattr(Placer, "place", die_soon)
+        patched.setattr(IndexWriter, "place", die_soon)
         patched.setattr(Outbox, "consume", die)
         with suppress(Interrupted):
             await index.caught_up()

@@ -8,16 +8,16 @@ from hypothesis import strategies as st
 from laurels.index.positions import (
     NOWHERE,
     Placement,
+    PositionRule,
     RecordChange,
-    Rule,
     folded,
     read_position,
     write_position,
 )
 from laurels.moments import DAY, LATEST
 
-MOVE = Rule(DAY, 3, "move")
-KEEP = Rule(DAY, 3, "keep")
+MOVE = PositionRule(DAY, 3, "move")
+KEEP = PositionRule(DAY, 3, "keep")
 
 
 def put(day: int, score: int, *groups: str) -> RecordChange:

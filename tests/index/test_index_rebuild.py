@@ -12,7 +12,7 @@ from sqlalchemy import delete, insert, text, update
 
 from laurels.boards.keys import BoardRef
 from laurels.index import leaderboard
-from laurels.index.rebuild import Rebuild
+from laurels.index.rebuild import IndexRebuild
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -181,14 +181,14 @@ async def test_a_rebuild_under_writes_ends_equal(
 async def test_an_interrupted_rebuild_is_repaired(
     index: Indexes, model: type[Any], laurels: Laurels, monkeypatch: pytest.MonkeyPatch, where: str
 ):
-    original = getattr(Rebuild, where)
+    original = getattr(IndexRebuild, where)
 
     async def die(*given: Any) -> None:  # noqa: ANN401  # what the original takes
         await original(*given)
         raise asyncio.CancelledError
 
     with monkeypatch.context() as patched:
-        patched.setattr(Rebuild, where, die)
+        patched.setattr(IndexRebuild, where, die)
         with pytest.raises(asyncio.CancelledError):
             await index.rebuild()
     assert await left_behind(index, model) == []

@@ -58,7 +58,7 @@ class Player:
         """
         return f"{sha256(self.member.encode()).hexdigest()[:32]}:{given}"
 
-    def submission(self, given: PlayersSubmission) -> Submission:
+    def submission(self, given: PlayerSubmission) -> Submission:
         """The player's own submission; raises `Forbidden` for another member or another group."""
         if given.member not in (None, self.member):
             raise Forbidden("member: is not the player of this token; players submit for themselves only")
@@ -77,7 +77,7 @@ class Player:
         )
 
 
-class PlayersSubmission(msgspec.Struct, forbid_unknown_fields=True):
+class PlayerSubmission(msgspec.Struct, forbid_unknown_fields=True):
     """A submission with a player's token, which may leave the member out."""
 
     score: int | float | str

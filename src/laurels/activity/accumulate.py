@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from laurels.activity import events
 from laurels.activity.days import Day, day_at
 from laurels.activity.events import Effect
-from laurels.activity.guard import Sent
+from laurels.activity.guard import SentMessages
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -32,7 +32,7 @@ class EventSource(NamedTuple):
     at: int
 
 
-class Sourced(NamedTuple):
+class SourcedEffect(NamedTuple):
     effect: Effect
     source: EventSource
 
@@ -49,7 +49,7 @@ class Sourced(NamedTuple):
         )
 
     @classmethod
-    def from_text(cls, user: str, text: str) -> Sourced:
+    def from_text(cls, user: str, text: str) -> SourcedEffect:
         stream, id_, at, what, other = text.split(" ")
         return cls(Effect(user, what, other), EventSource(stream, id_, int(at)))
 
@@ -64,7 +64,7 @@ class DayChange:
     counts: Counter[str] = field(default_factory=Counter[str])
     senders: set[str] = field(default_factory=set[str])
     accepts: set[str] = field(default_factory=set[str])
-    seconds: dict[int, Sent] = field(default_factory=dict[int, Sent])
+    seconds: dict[int, SentMessages] = field(default_factory=dict[int, SentMessages])
     """Messages sent, by Unix second."""
 
     def add(self, effect: Effect, at: int) -> None:
@@ -72,7 +72,7 @@ class DayChange:
             case "dm_sent" | "room_sent":
                 dms, room = self.seconds.get(at // 1000, (0, 0))
                 is_dm = effect.what == "dm_sent"
-                self.seconds[at // 1000] = Sent(dms + is_dm, room + (not is_dm))
+                self.seconds[at // 1000] = SentMessages(dms + is_dm, room + (not is_dm))
             case events.SENDER:
                 self.senders.add(effect.other)
             case events.ACCEPT:
@@ -84,7 +84,7 @@ class DayChange:
 
 
 @dataclass(slots=True)
-class Folded:
+class FoldedEffects:
     days: dict[tuple[int, str], DayChange] = field(default_factory=dict[tuple[int, str], DayChange])
     late: Counter[str] = field(default_factory=Counter[str])
     """By stream: how many effects came after their day had expired."""
@@ -92,9 +92,9 @@ class Folded:
     """By user: the effects that wait until the user's campus is known."""
 
 
-def fold(effects: Iterable[Sourced], campuses: Mapping[str, CampusLike], now: Moment) -> Folded:
+def fold(effects: Iterable[SourcedEffect], campuses: Mapping[str, CampusLike], now: Moment) -> FoldedEffects:
     """Folds effects in any order. Each counts for the day of its own time in its user's campus."""
-    folded = Folded()
+    folded = FoldedEffects()
     latest: dict[str, DayChange] = {}
     for sourced in effects:
         effect, source = sourced

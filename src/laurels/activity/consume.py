@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from laurels.activity.accumulate import EventSource, Sourced, fold
+from laurels.activity.accumulate import EventSource, SourcedEffect, fold
 from laurels.activity.events import BadEvent, read_event
 from laurels.activity.shard_changes import ShardCall
 from laurels.activity.valkey_keys import (
@@ -82,7 +82,9 @@ class _EntryBatch:
 
     entries: int = 0
     last: str = BEGINNING
-    effects: dict[int, list[tuple[Id, Sourced]]] = field(default_factory=dict[int, list[tuple[Id, Sourced]]])
+    effects: dict[int, list[tuple[Id, SourcedEffect]]] = field(
+        default_factory=dict[int, list[tuple[Id, SourcedEffect]]]
+    )
     """By shard."""
     dead: list[tuple[str, str, str]] = field(default_factory=list[tuple[str, str, str]])
 
@@ -153,7 +155,7 @@ class StreamConsumer:
             source = EventSource(self.stream, id_, event.at)
             for effect in event.effects:
                 shard = batch.effects.setdefault(shard_of(effect.user), [])
-                shard.append((place, Sourced(effect, source)))
+                shard.append((place, SourcedEffect(effect, source)))
         batch.last = listed[-1][0].decode()
         return batch
 
@@ -295,7 +297,7 @@ class Accrual:
         parked = self.keys.parked_of(user)
         while texts := await self.valkey.run(lists.first_texts(parked, WAITING_TOGETHER)):
             now = self.clock()
-            folded = fold((Sourced.from_text(user, text) for text in texts), {user: campus}, now)
+            folded = fold((SourcedEffect.from_text(user, text) for text in texts), {user: campus}, now)
             call = ShardCall(self.keys, shard_of(user), now)
             call.key(parked)
             message = (*call.effects(folded), user, texts[0], len(texts))

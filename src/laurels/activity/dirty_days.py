@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from laurels.valkey.client import Valkey
 
 
-class Mark(NamedTuple):
+class DirtyDay(NamedTuple):
     ymd: int
     user: str
     number: int
@@ -31,17 +31,17 @@ class UserDay(NamedTuple):
     counters: Counters
 
 
-class Marks:
+class DirtyDays:
     def __init__(self, valkey: Valkey, keys: ActivityKeys) -> None:
         self._valkey = valkey
         self._keys = keys
 
-    async def changed(self, shard: int, limit: int) -> list[Mark]:
+    async def changed(self, shard: int, limit: int) -> list[DirtyDay]:
         """The days of this shard that changed, the oldest change first."""
         found = await self._valkey.run(sorted_sets.lowest_scores(self._keys.changed(shard), limit))
-        return [Mark(int(name[:8]), name[9:], int(number)) for name, number in found]
+        return [DirtyDay(int(name[:8]), name[9:], int(number)) for name, number in found]
 
-    async def settle(self, shard: int, marks: Iterable[Mark]) -> int:
+    async def settle(self, shard: int, marks: Iterable[DirtyDay]) -> int:
         """Removes the marks of days that did not change again; returns their number."""
         named = [(f"{mark.ymd}:{mark.user}", mark.number) for mark in marks]
         return await activity.unmark(self._valkey, self._keys.changed(shard), named) if named else 0

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Final
 from laurels.activity import badges
 from laurels.activity.counters import Counters
 from laurels.activity.days import Day, day_at, day_of
-from laurels.activity.dirty_days import Marks
+from laurels.activity.dirty_days import DirtyDays
 from laurels.activity.policy import policy_on
 from laurels.activity.rankings import PERIODS, is_sound
 from laurels.activity.scoring import SCOPES, Scores, score
 from laurels.activity.store.days import COUNTERS, BadgeRow, CampusDays, DayCounts, DayKey, DayRow
-from laurels.activity.store.totals import Totals, Worked
+from laurels.activity.store.totals import RunTotals, Totals
 from laurels.activity.streaks import days_from
 from laurels.activity.valkey_keys import SHARDS, ActivityKeys
 from laurels.errors import LaurelsError
@@ -98,7 +98,7 @@ class Finalizer:
             # Last, because a request to finalize the day again waits from here on for the commit.
             await day_rows.finish(asked, policy.version, len(rows), until, now)
         awarded = [badge.kind for badge in day_rows.changes.awarded]
-        await self.totals.add(Worked(PERIODS, SCOPES, 1, time.monotonic() - began, awarded))
+        await self.totals.add(RunTotals(PERIODS, SCOPES, 1, time.monotonic() - began, awarded))
         return len(rows)
 
     async def _due(self, campuses: Mapping[str, Campus], now: Moment) -> list[DayKey]:
@@ -113,19 +113,19 @@ class Finalizer:
     async def _live(self, key: DayKey) -> dict[str, DayCounts]:
         """The counters of the day in Valkey, with the peers."""
         keys = ActivityKeys(cluster=self.valkey.is_cluster)
-        marks = Marks(self.valkey, keys)
+        dirty_days = DirtyDays(self.valkey, keys)
         found: dict[str, DayCounts] = {}
         for shard in range(SHARDS):
             users = await self._users(keys.campus_users(shard, key.ymd, key.campus_id))
             for first in range(0, len(users), USERS_A_CALL):
                 chunk = users[first : first + USERS_A_CALL]
-                held = await marks.held([(key.ymd, user) for user in chunk])
+                held = await dirty_days.held([(key.ymd, user) for user in chunk])
                 present = {
                     user: each.counters
                     for user, each in zip(chunk, held, strict=True)
                     if each.campus == key.campus_id
                 }
-                peers = await _peers(marks, key.ymd, present)
+                peers = await _peers(dirty_days, key.ymd, present)
                 found |= {
                     user: DayCounts(tuple(getattr(counters, name) for name in COUNTERS), peers[user])
                     for user, counters in present.items()
@@ -168,7 +168,7 @@ def _first(timezone: str, newest: int | None, now: Moment) -> Day:
     return day
 
 
-async def _peers(marks: Marks, ymd: int, present: dict[str, Counters]) -> dict[str, int]:
+async def _peers(dirty_days: DirtyDays, ymd: int, present: dict[str, Counters]) -> dict[str, int]:
     """The number of distinct peers of each user. Only a user with members in both sets needs their union."""
     peers = {
         user: counters.uniq_senders + counters.uniq_invite_accept_from for user, counters in present.items()
@@ -178,7 +178,7 @@ async def _peers(marks: Marks, ymd: int, present: dict[str, Counters]) -> dict[s
         for user, counters in present.items()
         if counters.uniq_senders and counters.uniq_invite_accept_from
     ]
-    found = await marks.peers([(ymd, user) for user in both])
+    found = await dirty_days.peers([(ymd, user) for user in both])
     return peers | dict(zip(both, found, strict=True))
 
 

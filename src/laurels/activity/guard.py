@@ -18,7 +18,7 @@ LENGTH: Final = 10
 """The most hot seconds in a row that are not a burst."""
 
 
-class Sent(NamedTuple):
+class SentMessages(NamedTuple):
     """Messages of one second."""
 
     dms: int

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from laurels.activity.days import day_of
-from laurels.activity.dirty_days import Marks
+from laurels.activity.dirty_days import DirtyDays
 from laurels.activity.policy import policy_on
 from laurels.activity.rankings import PERIODS, is_sound
 from laurels.activity.scoring import SCOPES, Scores, score
 from laurels.activity.store.days import DayKey
-from laurels.activity.store.totals import Worked
+from laurels.activity.store.totals import RunTotals
 from laurels.activity.streaks import Streak, days_from, streak_on
 from laurels.activity.valkey_keys import SHARDS, ActivityKeys, shard_of
 from laurels.logs import get_logger
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from laurels.activity.counters import Counters
-    from laurels.activity.dirty_days import Mark
+    from laurels.activity.dirty_days import DirtyDay
     from laurels.activity.rankings import Rankings
     from laurels.activity.store.days import CampusDays
     from laurels.activity.store.people import Campus, CampusStore
@@ -55,25 +55,25 @@ class Rescorer:
     async def run_once(self) -> int:
         """Scores the days that changed longest ago; returns the number of marks that it settled."""
         began = time.monotonic()
-        marks = Marks(self.valkey, ActivityKeys(cluster=self.valkey.is_cluster))
-        found = await asyncio.gather(*(marks.changed(shard, MARKS_A_SHARD) for shard in range(SHARDS)))
+        dirty_days = DirtyDays(self.valkey, ActivityKeys(cluster=self.valkey.is_cluster))
+        found = await asyncio.gather(*(dirty_days.changed(shard, MARKS_A_SHARD) for shard in range(SHARDS)))
         changed = [mark for some in found for mark in some]
         if not changed:
             return 0
-        settled, tables = await self._rescore(marks, changed)
-        by_shard: dict[int, list[Mark]] = {}
+        settled, tables = await self._rescore(dirty_days, changed)
+        by_shard: dict[int, list[DirtyDay]] = {}
         for mark in settled:
             by_shard.setdefault(shard_of(mark.user), []).append(mark)
-        await asyncio.gather(*(marks.settle(shard, some) for shard, some in by_shard.items()))
-        await self.totals.add(Worked(PERIODS, SCOPES, tables, time.monotonic() - began))
+        await asyncio.gather(*(dirty_days.settle(shard, some) for shard, some in by_shard.items()))
+        await self.totals.add(RunTotals(PERIODS, SCOPES, tables, time.monotonic() - began))
         return len(settled)
 
-    async def _rescore(self, marks: Marks, changed: list[Mark]) -> tuple[list[Mark], int]:
+    async def _rescore(self, dirty_days: DirtyDays, changed: list[DirtyDay]) -> tuple[list[DirtyDay], int]:
         """The marks to settle, and how many campus days were updated."""
-        held = await marks.held([(mark.ymd, mark.user) for mark in changed])
+        held = await dirty_days.held([(mark.ymd, mark.user) for mark in changed])
         campuses = {campus.id: campus for campus in await self.campuses.campuses() if is_sound(campus)}
         days: dict[DayKey, dict[str, Counters]] = {}
-        waiting: set[Mark] = set()
+        waiting: set[DirtyDay] = set()
         for mark, each in zip(changed, held, strict=True):
             if not each.campus:
                 continue  # it has expired

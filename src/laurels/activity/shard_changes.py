@@ -10,7 +10,7 @@ from laurels.moments import SECOND
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from laurels.activity.accumulate import DayChange, Folded
+    from laurels.activity.accumulate import DayChange, FoldedEffects
     from laurels.activity.valkey_keys import ActivityKeys
     from laurels.moments import Moment
 
@@ -31,12 +31,12 @@ class ShardCall:
             self._indexes[name] = len(self.keys)
         return self._indexes[name]
 
-    def effects(self, folded: Folded) -> tuple[Any, ...]:
+    def effects(self, folded: FoldedEffects) -> tuple[Any, ...]:
         """The part of the message that every kind of call begins with."""
         days = [self._day(change) for change in folded.days.values()]
         return (RATE, LENGTH), _flat(folded.late.items()), days
 
-    def parked(self, folded: Folded) -> list[Any]:
+    def parked(self, folded: FoldedEffects) -> list[Any]:
         return _flat(
             (self.key(self._names.parked_of(user)), user, effects) for user, effects in folded.parked.items()
         )

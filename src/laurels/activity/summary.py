@@ -62,7 +62,7 @@ class RankingRow(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Table:
+class CampusTable:
     campus: Campus
     ymd: int
     total: int
@@ -93,7 +93,7 @@ class CampusReader:
         now, campuses = self._clock(), await self._store.campuses()
         return [(campus, day_at(campus.timezone, now).ymd) for campus in campuses if is_sound(campus)]
 
-    async def table(self, asked: TableQuery) -> Table:
+    async def table(self, asked: TableQuery) -> CampusTable:
         campus = await self._store.campus(asked.campus_id)
         if campus is None or not is_sound(campus):
             raise NotFound(f"there is no campus {asked.campus_id}, or its timezone is unknown")
@@ -106,7 +106,7 @@ class CampusReader:
         deltas = await self._deltas(asked, campus, day, shown) if asked.deltas and shown else {}
         rows = [RankingRow(each, users.get(each.user_id), deltas.get(each.user_id)) for each in shown]
         user = rows.pop() if own else None
-        return Table(campus, day.ymd, total, datetime_of(today.ends), rows, user)
+        return CampusTable(campus, day.ymd, total, datetime_of(today.ends), rows, user)
 
     async def summary(self, user_id: str) -> Summary:
         """The summary of a user today."""

@@ -13,10 +13,10 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from laurels.boards import timezones
-from laurels.boards.arrivals import UniqueMoments
 from laurels.boards.definition import BoardDefinition, Window, require_writer
 from laurels.boards.keys import WHOLE, BoardRef, Cut, KeySpace
 from laurels.boards.ordering import Ordering
+from laurels.boards.unique_moments import UniqueMoments
 from laurels.boards.windows import Calendar, Slot
 from laurels.errors import InvalidInput, NotFound, WindowGone
 from laurels.moments import DAY, MICROSECOND, Moment
@@ -145,7 +145,7 @@ class Board:
         self.ordering = Ordering.of(definition)
         self.keys = KeySpace(ref, definition, cluster=cluster, prefix=prefix)
         self.dimensions = definition.dimensions
-        self.arrivals = UniqueMoments() if self.ordering.timed else None
+        self.unique_moments = UniqueMoments() if self.ordering.timed else None
         self._templated = {target.partition(":")[0] for target in definition.keys or ()}
         self._zoned_windows: dict[str, tuple[ZonedWindow, ...]] = {}
         self._targets: dict[Cut, list[Targets]] = {}

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from laurels.boards.catalog import Catalog
     from laurels.boards.claims import Patterns
     from laurels.boards.definition import Owner, StoredBoard, Window
+    from laurels.boards.drop_counts import DropCounter
     from laurels.boards.drops import Drops
     from laurels.boards.existing_keys import ExistingKeys, ForeignKeys
-    from laurels.boards.losses import DropCounter
     from laurels.boards.store import BoardStore, PutConditions, RetiredDefinition
     from laurels.moments import Moment
 
@@ -50,13 +50,13 @@ class Definer:
         catalog: Catalog,
         store: BoardStore,
         drops: Drops,
-        losses: DropCounter,
+        drop_counter: DropCounter,
         existing: ExistingKeys,
     ) -> None:
         self._catalog = catalog
         self._store = store
         self._drops = drops
-        self._losses = losses
+        self._drop_counter = drop_counter
         self._existing = existing
         self._cluster = existing.valkey.is_cluster
         self._owner: Owner | None = None
@@ -157,7 +157,7 @@ class Definer:
         async def check() -> None:
             await self._check_entries(old, new)
             if may_lose:
-                check_change(ref, await self._losses.of_change(old, before.id, new), allow_drop)
+                check_change(ref, await self._drop_counter.of_change(old, before.id, new), allow_drop)
 
         await check()
         now = before
@@ -226,7 +226,7 @@ class Definer:
         try:
             old = self._catalog.compile(before) if before else None
             if before and old:
-                drops = await self._losses.of_change(old, before.id, board)
+                drops = await self._drop_counter.of_change(old, before.id, board)
                 before.require_writer(self._owner)
                 await self._check_entries(old, board)
             if found := await self._found(ref, definition, old):
@@ -278,7 +278,7 @@ class Definer:
 
     async def _check_drop(self, stored: StoredBoard, allow_drop: frozenset[str]) -> None:
         board = self._catalog.compile(stored)
-        drops = await self._losses.of_board(board, stored.id)
+        drops = await self._drop_counter.of_board(board, stored.id)
         check_names(board.ref, board.definition.windows, allow_drop - {drop.window for drop in drops})
         check_drop(board.ref, drops, allow_drop)
 
@@ -345,7 +345,7 @@ class Definer:
 
     async def _check_entries(self, old: Board, new: Board) -> None:
         changed, reshaped = _fixed(old, new), _reshaped(old, new)
-        if (changed or reshaped) and await self._losses.retention.holds_entries(old):
+        if (changed or reshaped) and await self._drop_counter.retention.holds_entries(old):
             if changed:
                 raise Conflict(
                     f"{old.ref} holds entries, so {', '.join(changed)} cannot change; "

@@ -182,7 +182,7 @@ class KeySpace:
         return f"{self._own[shard]}:{name}"
 
     def generations(self, shard: int, name: str) -> tuple[str, ...]:
-        """The generations of `ids`, `calls` or `once` (see lua/memory.lua)."""
+        """The generations of `ids`, `calls` or `once` (see lua/generations.lua)."""
         return tuple(self.of_board(shard, f"{name}:{number}") for number in range(GENERATIONS))
 
     def buckets(self, shard: int, name: str, seconds: float) -> tuple[str, ...]:

@@ -3,8 +3,8 @@
 A board lists its entries best first:
 - `shared`: by score; equal scores share a rank, and are listed in Valkey's own order: member bytes
   ascending on an `asc` board, descending on a `desc` one;
-- `earliest`: by score, then by the moment the score was reached, which `arrivals.py` keeps apart, then by
-  member bytes ascending;
+- `earliest`: by score, then by the moment the score was reached, which `unique_moments.py` keeps apart, then
+  by member bytes ascending;
 - `member`: by score, then by member bytes ascending.
 
 Two layouts keep that order (see `lua/layouts.lua`). *Plain*, for `shared` doubles: a sorted set of member ->

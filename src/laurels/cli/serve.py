@@ -131,7 +131,7 @@ def worker_app() -> "FastAPI":
 
 @contextmanager
 def _stores(settings: Settings, output: Output) -> Generator[Stores]:
-    external = embedded.External(settings.valkey_url, settings.postgres_url)
+    external = embedded.ExternalServers(settings.valkey_url, settings.postgres_url)
     if external.endpoints:
         yield Stores(external.endpoints.valkey_url, external.endpoints.postgres_url, None)
         return

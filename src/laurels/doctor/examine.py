@@ -64,7 +64,7 @@ async def examine(
             *findings,
             Finding("settings", "wrong", error.detail, "correct it: docs/reference/settings.md lists them"),
         ]
-    external = embedded.External(settings.valkey_url, settings.postgres_url)
+    external = embedded.ExternalServers(settings.valkey_url, settings.postgres_url)
     endpoints = external.endpoints
     servers: EmbeddedServers | None = None
     if endpoints is None:

@@ -8,12 +8,12 @@ command lines, and `supervise` keeps the servers running exactly as long as the 
 
 from laurels.embedded.folder import default_data_dir
 from laurels.embedded.inspection import Inspection, inspect
-from laurels.embedded.servers import EmbeddedServers, Endpoints, External, attach, start
+from laurels.embedded.servers import EmbeddedServers, Endpoints, ExternalServers, attach, start
 
 __all__ = [
     "EmbeddedServers",
     "Endpoints",
-    "External",
+    "ExternalServers",
     "Inspection",
     "attach",
     "default_data_dir",

@@ -43,7 +43,7 @@ class Endpoints:
 
 
 @dataclass(frozen=True)
-class External:
+class ExternalServers:
     """Servers that run elsewhere."""
 
     valkey_url: str | None = None
@@ -63,7 +63,7 @@ class External:
         return frozenset(name for name, url in urls.items() if not url)
 
 
-NOTHING_EXTERNAL = External()
+NOTHING_EXTERNAL = ExternalServers()
 
 
 class EmbeddedServers:
@@ -121,7 +121,7 @@ class EmbeddedServers:
 def start(
     data_dir: Path,
     *,
-    external: External = NOTHING_EXTERNAL,
+    external: ExternalServers = NOTHING_EXTERNAL,
     programs: Binaries | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> EmbeddedServers:
@@ -154,7 +154,7 @@ def start(
     return servers
 
 
-def attach(data_dir: Path, external: External = NOTHING_EXTERNAL) -> Endpoints | None:
+def attach(data_dir: Path, external: ExternalServers = NOTHING_EXTERNAL) -> Endpoints | None:
     """The endpoints of the servers that another process runs on the folder; None when they are not ready.
 
     Raises DataFolderUnusable when they belong to another user, or when a needed server is not among them.
@@ -281,7 +281,7 @@ def _raise_if_one_stopped(
             raise StartupError(f"{title} stopped while starting (exit code {exit_code}):\n{last_lines}")
 
 
-def _endpoints(data_folder: DataFolder, sockets: Path, external: External) -> Endpoints:
+def _endpoints(data_folder: DataFolder, sockets: Path, external: ExternalServers) -> Endpoints:
     return Endpoints(
         external.valkey_url or valkey.url(sockets),
         external.postgres_url or postgres.url(sockets, postgres.read_password(data_folder)),

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import msgspec
 
 from laurels.index.outbox import IndexState, Outbox
-from laurels.index.rebuild import Rebuild
-from laurels.index.writes import CursorMove, Placer, changes_of, records_a_call
+from laurels.index.rebuild import IndexRebuild
+from laurels.index.writes import CursorMove, IndexWriter, changes_of, records_a_call
 from laurels.logs import get_logger
 from laurels.valkey import hashes
 from laurels.valkey.functions import CursorMoved, DefinitionChanged
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from laurels.boards.retention import Retention
     from laurels.clock import Clock
     from laurels.index.declare import DeclaredIndex
-    from laurels.index.outbox import Captured, PositionChange
+    from laurels.index.outbox import CapturedChange, PositionChange
     from laurels.moments import Moment
     from laurels.valkey.client import Valkey
 
@@ -49,7 +49,7 @@ ROWS_A_ROUND: Final = 2000
 log = get_logger("laurels.index")
 
 
-class Applied(msgspec.Struct, array_like=True):
+class AppliedRows(msgspec.Struct, array_like=True):
     """The changes of a round that Valkey has applied."""
 
     since: int
@@ -61,7 +61,7 @@ class IndexCursor(NamedTuple):
     """How far Valkey has applied the index."""
 
     calls: int
-    applied: Applied
+    applied: AppliedRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +90,7 @@ class Applier:
                 break
         return applied
 
-    async def apply(self) -> list[Captured]:
+    async def apply(self) -> list[CapturedChange]:
         """Runs one round; returns the changes that it applied, oldest first."""
         while True:
             try:
@@ -103,7 +103,7 @@ class Applier:
         if self._consuming:
             await asyncio.wait(self._consuming)
 
-    async def _round(self) -> list[Captured]:
+    async def _round(self) -> list[CapturedChange]:
         """Raises `CursorMoved` when Valkey and the database disagree about how far the index is."""
         await self.settled()
         async with AsyncExitStack() as turn:
@@ -162,7 +162,7 @@ class Applier:
         """Rebuilds the index from the table, while records change; returns the number of its entries."""
         while True:
             try:
-                return await Rebuild(self).run()
+                return await IndexRebuild(self).run()
             except DefinitionChanged as changed:
                 await self.catalog.refresh(self.ref, changed.known)
 
@@ -173,14 +173,16 @@ class Applier:
         board = await self.catalog.board(self.ref)
         return await read_cursor(self.valkey, board)
 
-    async def _apply(self, state: IndexState, rows: list[Captured], moved: dict[str, PositionChange]) -> int:
+    async def _apply(
+        self, state: IndexState, rows: list[CapturedChange], moved: dict[str, PositionChange]
+    ) -> int:
         """Applies changes in as many calls as they need; returns the total number of calls ever."""
         now = self.clock()
         seqs: defaultdict[str, list[int]] = defaultdict(list)
         for row in rows:
             seqs[row.key].append(row.seq)
         keys, size = list(moved), records_a_call(self.index)
-        calls, applied = state.calls, Applied(state.calls, [])
+        calls, applied = state.calls, AppliedRows(state.calls, [])
         for first in range(0, len(keys), size):
             chunk = keys[first : first + size]
             applied.rows += [seq for key in chunk for seq in seqs[key]]
@@ -194,21 +196,25 @@ class Applier:
         changes = changes_of(self.index, ((of_text(key), each) for key, each in moved.items()), now)
         board = await self.catalog.board(self.ref)
         while True:
-            placer = Placer(self.valkey, board, self.index)
-            targets = placer.targets(changes, now)
+            writer = IndexWriter(self.valkey, board, self.index)
+            targets = writer.targets(changes, now)
             try:
                 await self.catalog.register(board, 0, targets, now)
-                return await placer.place(targets, now, step)
+                return await writer.place(targets, now, step)
             except DefinitionChanged as changed:
                 board = await self.catalog.refresh(self.ref, changed.known)
 
     async def _consume(
-        self, connection: AsyncConnection, number: int, rows: list[Captured], moved: dict[str, PositionChange]
+        self,
+        connection: AsyncConnection,
+        number: int,
+        rows: list[CapturedChange],
+        moved: dict[str, PositionChange],
     ) -> None:
         await self.outbox.consume(connection, rows, moved, IndexState(number, self.index.fingerprint))
 
 
-_applied = msgspec.msgpack.Decoder(Applied)
+_applied = msgspec.msgpack.Decoder(AppliedRows)
 
 
 async def read_cursor(valkey: Valkey, board: Board) -> IndexCursor | None:
@@ -216,4 +222,4 @@ async def read_cursor(valkey: Valkey, board: Board) -> IndexCursor | None:
     calls, rows = await valkey.run(hashes.get_many(board.keys.of_board(0, "index"), ("cursor", "rows")))
     if calls is None:
         return None
-    return IndexCursor(int(calls), _applied.decode(rows) if rows else Applied(int(calls), []))
+    return IndexCursor(int(calls), _applied.decode(rows) if rows else AppliedRows(int(calls), []))

@@ -36,7 +36,7 @@ from laurels.boards.definition import BoardDefinition, parse_definition
 from laurels.boards.keys import BoardRef, Cut
 from laurels.errors import InvalidInput
 from laurels.index.members import Kind, MemberCodec
-from laurels.index.positions import OnUpdate, Rule
+from laurels.index.positions import OnUpdate, PositionRule
 from laurels.moments import SECOND
 from laurels.wording import one_of, suggestion
 
@@ -120,8 +120,8 @@ class DeclaredIndex(Generic[Model]):
         return _seconds(self.index.window)
 
     @cached_property
-    def rule(self) -> Rule:
-        return Rule(self.seconds * SECOND, self.index.keep, self.index.on_update)
+    def rule(self) -> PositionRule:
+        return PositionRule(self.seconds * SECOND, self.index.keep, self.index.on_update)
 
     @cached_property
     def dimensions(self) -> tuple[str, ...]:

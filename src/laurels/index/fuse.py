@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar, overloa
 
 from laurels.errors import InvalidInput
 from laurels.index.declare import mapper_of
-from laurels.index.fusion import RRF_K, Greatest, Lineup, ReciprocalRank, Sum, fused, passed
+from laurels.index.fusion import RRF_K, CheckedList, Greatest, ReciprocalRank, Sum, fused, passed
 from laurels.index.query import bound_to
 from laurels.index.similar import Similar
 from laurels.index.sources import Leaderboard
@@ -99,24 +99,26 @@ class Fusion(Generic[Model]):
             return await self._with_records(index, passed(await self._in_turn(index), self.algorithm))
         return await self._with_records(index, fused(await self._at_once(index), self.algorithm))
 
-    async def _at_once(self, index: Indexes) -> list[Lineup]:
-        reads = (self._lineup(index, number, None) for number in range(len(self.sources)))
-        lineups: list[Lineup] = []
+    async def _at_once(self, index: Indexes) -> list[CheckedList]:
+        reads = (self._checked_list(index, number, None) for number in range(len(self.sources)))
+        lists: list[CheckedList] = []
         for answer in await asyncio.gather(*reads, return_exceptions=True):
             if isinstance(answer, BaseException):
                 raise answer
-            lineups.append(answer)
-        return lineups
+            lists.append(answer)
+        return lists
 
-    async def _in_turn(self, index: Indexes) -> list[Lineup]:
-        lineups: list[Lineup] = []
+    async def _in_turn(self, index: Indexes) -> list[CheckedList]:
+        lists: list[CheckedList] = []
         for number in range(len(self.sources)):
-            among = lineups[-1].places.keys() if lineups else None
-            lineups.append(await self._lineup(index, number, among))
-        return lineups
+            among = lists[-1].places.keys() if lists else None
+            lists.append(await self._checked_list(index, number, among))
+        return lists
 
-    async def _lineup(self, index: Indexes, number: int, among: Collection[Key] | None) -> Lineup:
-        return Lineup.of(f"sources[{number}]", await self.sources[number].listed(index, self.mapper, among))
+    async def _checked_list(self, index: Indexes, number: int, among: Collection[Key] | None) -> CheckedList:
+        return CheckedList.of(
+            f"sources[{number}]", await self.sources[number].listed(index, self.mapper, among)
+        )
 
     async def _with_records(self, index: Indexes, items: list[Scored]) -> list[Fused[Model]]:
         wanted = len(items) if self.most is None else min(self.most, len(items))

@@ -54,7 +54,7 @@ class Scored(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Lineup:
+class CheckedList:
     """One list, checked: each key once, and scores that follow the order."""
 
     field: str
@@ -62,7 +62,7 @@ class Lineup:
     places: Mapping[Key, Place]
 
     @classmethod
-    def of(cls, field: str, listed: Iterable[SourceItem]) -> Lineup:
+    def of(cls, field: str, listed: Iterable[SourceItem]) -> CheckedList:
         """Raises `InvalidInput` for duplicate keys and for scores that are not finite or not in order."""
         places: dict[Key, Place] = {}
         for rank, (key, score) in enumerate(listed, start=1):
@@ -121,7 +121,7 @@ class Algorithm(Protocol):
         """Raises `InvalidInput` when the parameters do not fit this number of sources."""
         ...
 
-    def scores(self, lineups: Sequence[Lineup]) -> Mapping[Key, float]:
+    def scores(self, lists: Sequence[CheckedList]) -> Mapping[Key, float]:
         """The fused score of each item in any of the lists."""
         ...
 
@@ -136,11 +136,11 @@ class ReciprocalRank:
             raise InvalidInput.at("k", f"must be a finite number from 0 on, such as {RRF_K}; not {self.k!r}")
         _check_weights(self.weights, sources)
 
-    def scores(self, lineups: Sequence[Lineup]) -> Mapping[Key, float]:
-        weights = self.weights or (1.0,) * len(lineups)
+    def scores(self, lists: Sequence[CheckedList]) -> Mapping[Key, float]:
+        weights = self.weights or (1.0,) * len(lists)
         return _summed(
-            {key: weight / (self.k + place.rank) for key, place in lineup.places.items()}
-            for lineup, weight in zip(lineups, weights, strict=True)
+            {key: weight / (self.k + place.rank) for key, place in checked.places.items()}
+            for checked, weight in zip(lists, weights, strict=True)
         )
 
 
@@ -152,11 +152,11 @@ class Sum:
     def check(self, sources: int) -> None:
         _check_weights(self.weights, sources)
 
-    def scores(self, lineups: Sequence[Lineup]) -> Mapping[Key, float]:
-        weights = self.weights or (1,) * len(lineups)
+    def scores(self, lists: Sequence[CheckedList]) -> Mapping[Key, float]:
+        weights = self.weights or (1,) * len(lists)
         return _summed(
-            {key: weight * score for key, score in _scores(lineup, raw=self.raw).items()}
-            for lineup, weight in zip(lineups, weights, strict=True)
+            {key: weight * score for key, score in _scores(checked, raw=self.raw).items()}
+            for checked, weight in zip(lists, weights, strict=True)
         )
 
 
@@ -167,19 +167,19 @@ class Greatest:
     def check(self, sources: int) -> None:
         """Fits any number of sources."""
 
-    def scores(self, lineups: Sequence[Lineup]) -> Mapping[Key, float]:
+    def scores(self, lists: Sequence[CheckedList]) -> Mapping[Key, float]:
         found: dict[Key, float] = {}
-        for lineup in lineups:
-            for key, score in _scores(lineup, raw=self.raw).items():
+        for checked in lists:
+            for key, score in _scores(checked, raw=self.raw).items():
                 found[key] = max(found.get(key, -math.inf), float(score))
         return found
 
 
-def fused(lineups: Sequence[Lineup], algorithm: Algorithm) -> list[Scored]:
+def fused(lists: Sequence[CheckedList], algorithm: Algorithm) -> list[Scored]:
     """Every item of the lists, best first."""
-    scores = algorithm.scores(lineups)
+    scores = algorithm.scores(lists)
     items = [
-        Scored(key, score, tuple(lineup.places.get(key) for lineup in lineups))
+        Scored(key, score, tuple(checked.places.get(key) for checked in lists))
         for key, score in scores.items()
     ]
     try:
@@ -188,9 +188,9 @@ def fused(lineups: Sequence[Lineup], algorithm: Algorithm) -> list[Scored]:
         return sorted(items, key=lambda item: (*_before_key(item), repr(item.key)))
 
 
-def passed(lineups: Sequence[Lineup], algorithm: Algorithm) -> list[Scored]:
+def passed(lists: Sequence[CheckedList], algorithm: Algorithm) -> list[Scored]:
     """The fused items that are in every list: those that passed every stage of a pipeline."""
-    return [item for item in fused(lineups, algorithm) if None not in item.parts]
+    return [item for item in fused(lists, algorithm) if None not in item.parts]
 
 
 def shown(key: Key) -> str:
@@ -202,8 +202,8 @@ def _before_key(item: Scored) -> tuple[float, int]:
     return -item.score, min(place.rank for place in item.parts if place)
 
 
-def _scores(lineup: Lineup, *, raw: bool) -> dict[Key, Score]:
-    return lineup.raw() if raw else lineup.even()
+def _scores(checked: CheckedList, *, raw: bool) -> dict[Key, Score]:
+    return checked.raw() if raw else checked.even()
 
 
 def _summed(contributions: Iterable[Mapping[Key, float]]) -> dict[Key, float]:

@@ -44,7 +44,7 @@ LONG_SECONDS: Final = 600
 
 
 @dataclass(frozen=True, slots=True)
-class Captured:
+class CapturedChange:
     """One row of the outbox, and the position of its record when it was read."""
 
     seq: int
@@ -107,7 +107,9 @@ class Outbox:
         asked = text("SELECT count(*) FROM laurels_index.outbox WHERE index = :index")
         return (await connection.execute(asked, self._name)).scalar_one()
 
-    async def begin_round(self, connection: AsyncConnection, limit: int) -> tuple[IndexState, list[Captured]]:
+    async def begin_round(
+        self, connection: AsyncConnection, limit: int
+    ) -> tuple[IndexState, list[CapturedChange]]:
         """Takes the turn and reads the pending changes; one statement, unless it has to wait for the turn.
 
         It may see changes that were applied just before the turn. Valkey then refuses the call, because the
@@ -121,12 +123,14 @@ class Outbox:
         await self.take_turn(connection)
         return await self.pending(connection, limit)
 
-    async def pending(self, connection: AsyncConnection, limit: int) -> tuple[IndexState, list[Captured]]:
+    async def pending(
+        self, connection: AsyncConnection, limit: int
+    ) -> tuple[IndexState, list[CapturedChange]]:
         """How far the index is, and the next changes, oldest first."""
         driver = await _driver(connection)
         return _pending(await (await driver.execute(_PENDING, {**self._name, "limit": limit})).fetchall())
 
-    async def numbered(self, connection: AsyncConnection, seqs: Sequence[int]) -> list[Captured]:
+    async def numbered(self, connection: AsyncConnection, seqs: Sequence[int]) -> list[CapturedChange]:
         """The changes with these numbers, if they are still there."""
         asked = f"{_CAPTURED} WHERE o.index = %(index)s AND o.seq = ANY(%(seqs)s::bigint[]) ORDER BY o.seq"
         driver = await _driver(connection)
@@ -138,9 +142,9 @@ class Outbox:
         asked = text("SELECT DISTINCT key FROM laurels_index.outbox WHERE index = :index AND key IS NOT NULL")
         return list((await connection.execute(asked, self._name)).scalars())
 
-    def moved(self, rows: Iterable[Captured], now: Moment) -> dict[str, PositionChange]:
+    def moved(self, rows: Iterable[CapturedChange], now: Moment) -> dict[str, PositionChange]:
         """The positions that these changes give their records, by key."""
-        of_key: defaultdict[str, list[Captured]] = defaultdict(list)
+        of_key: defaultdict[str, list[CapturedChange]] = defaultdict(list)
         for row in rows:
             of_key[row.key].append(row)
         return {
@@ -154,7 +158,7 @@ class Outbox:
     async def consume(
         self,
         connection: AsyncConnection,
-        rows: Sequence[Captured],
+        rows: Sequence[CapturedChange],
         moved: dict[str, PositionChange],
         reached: IndexState | None = None,
     ) -> None:
@@ -279,7 +283,7 @@ _CONSUMED: Final = f"WITH {_CONSUME}"
 _APPLIED: Final = f"WITH reached AS ({_REACH}), {_CONSUME}"
 
 
-def _pending(found: list[tuple[Any, ...]]) -> tuple[IndexState, list[Captured]]:
+def _pending(found: list[tuple[Any, ...]]) -> tuple[IndexState, list[CapturedChange]]:
     calls, built_as, first, *_ = found[0]
     state = IndexState(0, "") if calls is None else IndexState(calls, built_as)
     return state, [] if first is None else [_captured(row[2:]) for row in found]
@@ -294,9 +298,9 @@ def _places(positions: dict[str, Position]) -> dict[str, list[Any]]:
     }
 
 
-def _captured(row: tuple[Any, ...]) -> Captured:
+def _captured(row: tuple[Any, ...]) -> CapturedChange:
     seq, key, op, moment, score, groups, position = row
-    return Captured(seq, key, op, moment, score, tuple(groups or ()), read_position(position))
+    return CapturedChange(seq, key, op, moment, score, tuple(groups or ()), read_position(position))
 
 
 def _record(row: Row[Any]) -> Record:

@@ -45,7 +45,7 @@ class RecordChange(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class PositionRule:
     """How an index turns changes into positions."""
 
     length: int
@@ -102,7 +102,7 @@ class Rule:
         return (*kept, position[-1])
 
 
-def folded(rule: Rule, position: Position, changes: Iterable[RecordChange], now: Moment) -> Position:
+def folded(rule: PositionRule, position: Position, changes: Iterable[RecordChange], now: Moment) -> Position:
     for change in changes:
         position = rule.after(position, change, now)
     return position

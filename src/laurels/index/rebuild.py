@@ -19,7 +19,7 @@ from laurels.boards.retention import PARTS
 from laurels.errors import Unavailable
 from laurels.index.outbox import LONG_SECONDS, PositionChange
 from laurels.index.positions import NOWHERE
-from laurels.index.writes import CursorMove, Placer, changes_of, records_a_call
+from laurels.index.writes import CursorMove, IndexWriter, changes_of, records_a_call
 from laurels.valkey import functions, hashes, keyspace
 from laurels.valkey.functions import FenceLapsed
 from laurels.valkey.messages import Fence
@@ -39,7 +39,7 @@ FENCE_MILLISECONDS: Final = 10_000
 WINDOWS_A_SWITCH: Final = 50
 
 
-class Rebuild:
+class IndexRebuild:
     """One rebuild of an index."""
 
     def __init__(self, applier: Applier) -> None:
@@ -60,7 +60,7 @@ class Rebuild:
         beside = Board(
             board.ref, board.definition, board.version, cluster=self._valkey.is_cluster, prefix=prefix
         )
-        self._placer = Placer(self._valkey, beside, self._index)
+        self._placer = IndexWriter(self._valkey, beside, self._index)
         repeatable = engine.execution_options(isolation_level="REPEATABLE READ")
         async with engine.begin() as turn:
             await self._outbox.take_turn(turn, idle=LONG_SECONDS)

@@ -59,7 +59,7 @@ def changes_of(
 
 
 @dataclass(frozen=True)
-class Placer:
+class IndexWriter:
     """Writes to one board: the index's, or the temporary one of a rebuild."""
 
     valkey: Valkey

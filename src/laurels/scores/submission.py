@@ -144,11 +144,11 @@ def _check_limits(board: Board, score: Score) -> None:
 
 
 def _moment(board: Board, at: datetime | None, now: Moment) -> Moment:
-    arrivals = board.arrivals
+    unique_moments = board.unique_moments
     if at is None:
-        return arrivals.next_free(now) if arrivals else now
+        return unique_moments.next_free(now) if unique_moments else now
     stated = _check_moment(board, at, now)
-    return arrivals.next_stated(stated) if arrivals else stated
+    return unique_moments.next_stated(stated) if unique_moments else stated
 
 
 def _check_moment(board: Board, at: datetime, now: Moment) -> Moment:

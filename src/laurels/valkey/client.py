@@ -45,8 +45,8 @@ Result = TypeVar("Result")
 LIBRARY = "laurels"
 # In this order: a file uses the locals of those before it.
 _FILES = (
-    "values.lua", "layouts.lua", "memory.lua", "submit.lua", "match.lua", "metadata.lua", "read.lua",
-    "board.lua", "journal.lua", "once.lua", "rebuild.lua", "activity.lua",
+    "values.lua", "layouts.lua", "generations.lua", "submit.lua", "match.lua", "metadata.lua", "read.lua",
+    "board.lua", "journal.lua", "idempotency.lua", "rebuild.lua", "activity.lua",
     "index.lua", "discard.lua", "permissions.lua",
 )  # fmt: skip
 

@@ -27,7 +27,7 @@ _NUMBERS: Final = tuple(map(float, BOUNDS))
 
 
 @dataclass(frozen=True)
-class Worked:
+class RunTotals:
     """What a run did."""
 
     periods: Iterable[str]
@@ -43,7 +43,7 @@ class Totals:
     def __init__(self, postgres: Postgres) -> None:
         self._postgres = postgres
 
-    async def add(self, worked: Worked) -> None:
+    async def add(self, worked: RunTotals) -> None:
         """One statement, so that processes can add at the same time."""
         bound = BOUNDS[bisect_left(_NUMBERS, worked.seconds)]
         more: dict[tuple[str, str], float] = {}

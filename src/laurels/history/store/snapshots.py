@@ -13,7 +13,7 @@ from uuid import UUID, uuid5
 from sqlalchemy import and_, delete, func, or_, select, text, tuple_
 from sqlalchemy.dialects.postgresql import distinct_on, insert
 
-from laurels.boards.losses import SnapshotCount
+from laurels.boards.drop_counts import SnapshotCount
 from laurels.postgres import tables
 from laurels.postgres.engine import take_turn
 from laurels.postgres.tables import snapshot_entries, snapshots

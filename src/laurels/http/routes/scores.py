@@ -9,7 +9,7 @@ import msgspec
 from starlette.responses import Response
 
 from laurels.access import signatures
-from laurels.access.players import PlayersSubmission
+from laurels.access.players import PlayerSubmission
 from laurels.errors import Forbidden, InvalidInput, LaurelsError, OutcomeUnknown, Unavailable
 from laurels.http import body, idempotency_key
 from laurels.http.authentication import Call
@@ -39,7 +39,7 @@ KEPT_BYTES: Final = 2**14
 Given: TypeAlias = "tuple[int, bytes | None]"
 
 _submission = msgspec.json.Decoder(Submission)
-_players_submission = msgspec.json.Decoder(PlayersSubmission)
+_players_submission = msgspec.json.Decoder(PlayerSubmission)
 
 routes = Routes("scores")
 

@@ -1,7 +1,7 @@
 -- Functions on a whole board: its version, its list of windows, its members.
 --
 -- laurels_adopt      KEYS 1 board, 2…19 for each of ids, calls and once the previous, present and next bucket,
---                    where earlier versions kept it, and its three generations (see memory.lua)
+--                    where earlier versions kept it, and its three generations (see generations.lua)
 --                    ARGV 1 version
 --   puts a version of the board in force, unless a later one is; and turns those buckets into generations, once
 --   -> the version in force

@@ -13,7 +13,7 @@
 -- laurels_empty      KEYS 1 a renamed key;  ARGV 1 cursor, '0' at first, 2 number of entries
 --   removes about so many entries -> the next cursor; '' when none is left
 --
--- laurels_retire_generation   KEYS 1 board, 2…4 generations (see memory.lua), 5 a new name
+-- laurels_retire_generation   KEYS 1 board, 2…4 generations (see generations.lua), 5 a new name
 --                    ARGV 1 'ids' or 'once', 2 and 3 as 1 and 2 of laurels_set_aside
 --   sets the oldest generation aside from half an hour before its end, so that no other call frees a large key
 --   -> as laurels_set_aside

@@ -6,7 +6,7 @@
 -- KEYS  1 board      hash    version, metadata (set once any entry of the board has some), fence (see
 --                            rebuild.lua)
 --       2 journal    stream  one entry a call
---       3…5 ids      sets    ids that clients gave, in three generations (see memory.lua)
+--       3…5 ids      sets    ids that clients gave, in three generations (see generations.lua)
 --       6…8 calls    sets    ids of calls that ran, in three generations
 --       9 fed        set     only if `fed` is 1: calls of feeders that their drains have not archived yet
 --       then         the windows, as `windows_of` reads them: first those to write, then the days that a

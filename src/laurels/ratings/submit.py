@@ -71,7 +71,7 @@ class _MatchCall:
     answers: list[asyncio.Future[Matched]]
 
 
-class Matches:
+class MatchSubmitter:
     """Applies matches. Concurrent matches of a board share calls."""
 
     def __init__(self, valkey: Valkey, catalog: Catalog, rolling: Rolling, clock: Clock) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from laurels import Laurels as AsyncLaurels
-from laurels.boards.arrivals import REMEMBERED, UniqueMoments
+from laurels.boards.unique_moments import REMEMBERED, UniqueMoments
 from laurels.clock import FixedClock
 from laurels.moments import SECOND, datetime_of
 from laurels.scores.submission import Submission
@@ -24,19 +24,19 @@ MEMBERS = ["m", "c", "z", "a", "k", "b"]
 
 
 def test_a_moment_that_is_taken_gives_the_next_free_one() -> None:
-    arrivals = UniqueMoments()
-    assert [arrivals.next_free(each) for each in (7, 7, 8, 7, 20)] == [7, 8, 9, 10, 20]
+    moments = UniqueMoments()
+    assert [moments.next_free(each) for each in (7, 7, 8, 7, 20)] == [7, 8, 9, 10, 20]
 
 
 def test_a_stated_moment_stays_in_its_second() -> None:
-    arrivals = UniqueMoments()
+    moments = UniqueMoments()
     last = SECOND - 2
-    assert [arrivals.next_stated(last) for _ in range(4)] == [last, last + 1, last, last]
+    assert [moments.next_stated(last) for _ in range(4)] == [last, last + 1, last, last]
 
 
 def test_a_stated_moment_is_remembered_for_as_long_as_it_is_used() -> None:
-    arrivals = UniqueMoments()
-    taken = [arrivals.next_stated(0) for _ in range(3 * REMEMBERED)]
+    moments = UniqueMoments()
+    taken = [moments.next_stated(0) for _ in range(3 * REMEMBERED)]
     assert taken == list(range(3 * REMEMBERED))
 
 

@@ -4,7 +4,7 @@
 -- the worker that has claimed it, and the second of the server's clock until which the claim holds; and the response,
 -- '' until there is one.
 --
--- laurels_claim     KEYS 1 board, 2…4 once (hashes of records by key, in three generations: see memory.lua)
+-- laurels_claim     KEYS 1 board, 2…4 once (hashes of records by key, in three generations: see generations.lua)
 --                   ARGV 1 key, 2 fingerprint or '', 3 owner, 4 seconds that the claim holds
 --   -> {'mine'}                 the claim is the caller's; an earlier one lapsed, or was given back
 --      {'busy'}                 another owner has the claim
