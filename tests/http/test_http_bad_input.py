@@ -13,7 +13,7 @@ import uvicorn
 from bad_input import JSON, LINES, Case, groups_of_cases, submissions
 
 from laurels.http import body
-from laurels.http.server.fast_protocol import Protocol
+from laurels.http.server.fast_protocol import FastProtocol
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -85,7 +85,7 @@ class Sender:
 
 @pytest.fixture(scope="session")
 async def port(app: FastAPI) -> AsyncGenerator[int]:
-    config = uvicorn.Config(app, http=Protocol, log_config=None, access_log=False, proxy_headers=False)
+    config = uvicorn.Config(app, http=FastProtocol, log_config=None, access_log=False, proxy_headers=False)
     server = uvicorn.Server(config)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         serving = asyncio.create_task(server.serve(sockets=[listener]))

@@ -12,7 +12,7 @@ import uvicorn
 
 from laurels.access.store.secrets import NewSecret
 from laurels.http.routes.console import SIGN_IN_BYTES
-from laurels.http.server.fast_protocol import Protocol
+from laurels.http.server.fast_protocol import FastProtocol
 
 from .player_tokens import token
 
@@ -56,7 +56,7 @@ class Server:
 @pytest.fixture
 async def server(app: FastAPI, client: httpx.AsyncClient) -> AsyncGenerator[Server]:
     assert client  # sets the clock
-    config = uvicorn.Config(app, http=Protocol, log_config=None, access_log=False, proxy_headers=False)
+    config = uvicorn.Config(app, http=FastProtocol, log_config=None, access_log=False, proxy_headers=False)
     running = uvicorn.Server(config)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         serving = asyncio.create_task(running.serve(sockets=[listener]))

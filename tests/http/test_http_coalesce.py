@@ -1,4 +1,4 @@
-"""Questions that many ask alike: asked once for all who wait, and never answered with what was before."""
+"""Identical concurrent reads: asked once for all who wait, and never answered with what was before."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from laurels.errors import NotFound
-from laurels.http.coalesce import Questions
+from laurels.http.coalesce import Coalescer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +22,7 @@ class World:
     def __init__(self) -> None:
         self.moment = 0
         self.asked: list[asyncio.Event] = []
-        self.questions = Questions[int]()
+        self.coalescer = Coalescer[int]()
         self.at_an_end: Callable[[], None] = lambda: None
 
     async def look(self) -> int:
@@ -36,7 +36,7 @@ class World:
         return moment
 
     async def ask(self, what: str = "moment") -> int:
-        return await self.questions.ask(what, self.look)
+        return await self.coalescer.ask(what, self.look)
 
     async def came(self, count: int) -> list[asyncio.Task[int]]:
         """So many more, who all ask now."""

@@ -4,30 +4,30 @@ import asyncio
 
 import pytest
 
-from laurels.http.deadline import Patience
+from laurels.http.deadline import Deadline
 
 
 async def test_what_takes_too_long_is_ended():
-    with pytest.raises(TimeoutError), Patience(0.02):
+    with pytest.raises(TimeoutError), Deadline(0.02):
         await asyncio.Event().wait()
     assert await asyncio.sleep(0, "and the task goes on") == "and the task goes on"
 
 
 async def test_what_comes_in_time_is_left_alone():
     for _ in range(3):
-        with Patience(60):
+        with Deadline(60):
             await asyncio.sleep(0.01)
 
 
 async def test_what_came_in_time_is_not_ended_later():
-    with Patience(0.01):
+    with Deadline(0.01):
         pass
     await asyncio.sleep(0.03)
 
 
 async def test_a_cancellation_from_elsewhere_stays_one():
     async def wait() -> None:
-        with Patience(60):
+        with Deadline(60):
             await asyncio.Event().wait()
 
     waiting = asyncio.create_task(wait())
@@ -38,14 +38,14 @@ async def test_a_cancellation_from_elsewhere_stays_one():
 
 
 async def test_an_error_within_comes_out_as_it_is():
-    with pytest.raises(KeyError), Patience(60):
+    with pytest.raises(KeyError), Deadline(60):
         raise KeyError
 
 
 async def test_many_wait_and_each_is_ended_by_its_own_time():
     async def wait(seconds: float) -> str:
         try:
-            with Patience(seconds):
+            with Deadline(seconds):
                 await asyncio.sleep(0.1)
         except TimeoutError:
             return "ended"

@@ -1,4 +1,4 @@
-"""The express way in: the same answers as the operation's, to what is plain; and nothing else."""
+"""The fast way in: the same answers as the operation's, to what is plain; and nothing else."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from laurels.engine import Laurels
 from laurels.http.app import create_app
 from laurels.http.middleware import CLIENT_LEFT
 from laurels.http.server import fast_protocol
-from laurels.http.server.fast_protocol import HEAD_BYTES, MOST_HEADS, Protocol
+from laurels.http.server.fast_protocol import HEAD_BYTES, MOST_HEADS, FastProtocol
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -339,7 +339,7 @@ async def test_a_connection_of_known_heads_is_closed_once_it_is_idle_and_not_bef
     talk.writing.write(first)
     await talk.answer()
     own: tuple[str, int] = talk.writing.get_extra_info("sockname")
-    (connection,) = (each for each in cast("set[Protocol]", way.state.connections) if each.client == own)
+    (connection,) = (each for each in cast("set[FastProtocol]", way.state.connections) if each.client == own)
     now = asyncio.get_running_loop().time() + 1e6  # later than whatever looks by the clock
     for request in others:
         connection.check_deadline(now)

@@ -1,4 +1,4 @@
-"""The express way and the ordinary one give the same answers, however a request is framed and split.
+"""The fast way and the ordinary one give the same answers, however a request is framed and split.
 
 Nothing is smuggled: a canary behind each request is answered as itself, or the connection closes.
 """
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from framings import END, Corpus, Framing
-from ways import Way, known, listening, serving, without_express
+from ways import Way, known, listening, serving, without_fast_submit
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -38,23 +38,23 @@ class Answer:
 
 @dataclass(frozen=True)
 class Ways:
-    express: Way
+    fast: Way
     ordinary: int
-    """The port of the server without an express way."""
+    """The port of the server without a fast way."""
 
 
 @pytest.fixture(scope="module")
 async def servers(app: FastAPI, admin_key: str) -> AsyncGenerator[Ways]:
-    async with serving(app, admin_key) as express, listening(without_express(app)) as (ordinary, _):
-        yield Ways(express, ordinary)
+    async with serving(app, admin_key) as fast, listening(without_fast_submit(app)) as (ordinary, _):
+        yield Ways(fast, ordinary)
 
 
 @pytest.fixture
 async def ways(servers: Ways, client: AsyncClient, boards: str) -> Ways:
-    for name in ("express", "ordinary"):
+    for name in ("fast", "ordinary"):
         assert (await client.put(f"{boards}/{name}", json={})).status_code == 201
-        servers.express.taken.clear()
-        await known(servers.express, f"{boards}/{name}")
+        servers.fast.taken.clear()
+        await known(servers.fast, f"{boards}/{name}")
     return servers
 
 
@@ -147,7 +147,7 @@ async def test_both_ways_answer_alike_and_nothing_is_smuggled(
 ):
     counted: set[str] = set()
     told: dict[str, list[list[Answer]]] = {}
-    for name, port in (("express", ways.express.port), ("ordinary", ways.ordinary)):
+    for name, port in (("fast", ways.fast.port), ("ordinary", ways.ordinary)):
         told[name] = []
         for tag, split in SPLITS.items():
             corpus = Corpus(f"{boards}/{name}", admin_key, tag)
@@ -168,7 +168,7 @@ async def test_both_ways_answer_alike_and_nothing_is_smuggled(
                 counted.add(corpus.member("prior"))
             counted |= {*framing.counted, *((corpus.member("canary"),) if goes_on else ())}
         assert await members_of(client, f"{boards}/{name}") == counted, name
-    assert told["express"] == told["ordinary"]
+    assert told["fast"] == told["ordinary"]
 
 
 def _without(answer: Answer, name: str, boards: str) -> Answer:
@@ -178,10 +178,10 @@ def _without(answer: Answer, name: str, boards: str) -> Answer:
 
 
 async def test_plain_framings_take_the_express_way(ways: Ways, boards: str, admin_key: str):
-    corpus = Corpus(f"{boards}/express", admin_key, "w")
+    corpus = Corpus(f"{boards}/fast", admin_key, "w")
     plain = {"plain", "chunked", "upgrade: h2c", "absolute form", "host with a port", "trailer"}
     for framing in corpus.framings():
         if framing.name in plain:
-            ways.express.taken.clear()
-            await exchange(ways.express.port, [framing.sent, corpus.canary()], framing)
-            assert ways.express.taken[0], framing.name
+            ways.fast.taken.clear()
+            await exchange(ways.fast.port, [framing.sent, corpus.canary()], framing)
+            assert ways.fast.taken[0], framing.name

@@ -11,7 +11,7 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 
 from laurels.errors import LaurelsError
-from laurels.http.middleware import Envelope
+from laurels.http.middleware import RequestMiddleware
 from laurels.http.problems import handle
 from laurels.http.routes import guide
 
@@ -25,7 +25,7 @@ PAGE = "<!doctype html><title>Laurels</title>"
 def browser(folder: Path) -> httpx.AsyncClient:
     app = Starlette(
         routes=guide.routes(folder),
-        middleware=[Middleware(Envelope)],
+        middleware=[Middleware(RequestMiddleware)],
         exception_handlers={LaurelsError: handle},
     )
     app.router.redirect_slashes = False

@@ -8,7 +8,7 @@ import pytest
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 
-from laurels.http.middleware import Envelope
+from laurels.http.middleware import RequestMiddleware
 from laurels.http.routes import pages
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ SCRIPT = "render()"
 
 
 def browser(folder: Path) -> httpx.AsyncClient:
-    app = Starlette(routes=pages.routes(folder), middleware=[Middleware(Envelope)])
+    app = Starlette(routes=pages.routes(folder), middleware=[Middleware(RequestMiddleware)])
     app.router.redirect_slashes = False
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://laurels.test")
 

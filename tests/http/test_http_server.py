@@ -22,7 +22,7 @@ from cli_processes import serving
 from places import fast_place, folder_that_anybody_may_pass
 
 from laurels.http import body
-from laurels.http.server.fast_protocol import Protocol
+from laurels.http.server.fast_protocol import FastProtocol
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
@@ -43,7 +43,7 @@ def address(listener: socket.socket) -> str:
     return "http://{}:{}".format(*listener.getsockname())
 
 
-@pytest.fixture(params=[Protocol, "h11"])
+@pytest.fixture(params=[FastProtocol, "h11"])
 async def served(
     request: pytest.FixtureRequest, app: FastAPI, admin_key: str
 ) -> AsyncGenerator[httpx.AsyncClient]:

@@ -71,7 +71,7 @@ def encoded(member: str) -> bytes:
 async def test_of_single_scores_on_one_connection(
     way: Way, ticking: Laurels, project: str, admin_key: str, shards: int
 ):
-    """Sent one behind the other, without waiting for answers: the first goes by the express way."""
+    """Sent one behind the other, without waiting for answers: the first goes by the fast way."""
     board = await known(way, await defined(ticking, project, shards))
     await ticking.remove(f"{project}/ties", "first")
     await ticking.remove(f"{project}/fed", "first")

@@ -1,4 +1,4 @@
-"""A server with the express way in, and what was taken by it."""
+"""A server with the fast way in, and what was taken by it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SCORE: dict[str, Any] = {"member": "ada", "score": 1200}
 
 @dataclass
 class Way:
-    """A server with the express way in, what was taken by it, and how many heads were read for that."""
+    """A server with the fast way in, what was taken by it, and how many heads were read for that."""
 
     port: int
     client: httpx.AsyncClient
@@ -54,7 +54,7 @@ async def listening(app: ASGIApp, **settings: Any) -> AsyncGenerator[tuple[int, 
         await running
 
 
-def without_express(app: FastAPI) -> ASGIApp:
+def without_fast_submit(app: FastAPI) -> ASGIApp:
     """The same app, all of whose requests go the ordinary way."""
 
     async def ordinary(scope: Scope, receive: Receive, send: Send) -> None:
@@ -65,8 +65,8 @@ def without_express(app: FastAPI) -> ASGIApp:
 
 @asynccontextmanager
 async def serving(app: FastAPI, key: str) -> AsyncGenerator[Way]:
-    express: Any = cast("Any", app).express
-    take, admission = express.take, express.admission
+    fast_submit: Any = cast("Any", app).fast_submit
+    take, admission = fast_submit.take, fast_submit.admission
     async with (
         listening(app) as (port, state),
         httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", headers=bearer(key)) as client,
@@ -85,9 +85,9 @@ async def serving(app: FastAPI, key: str) -> AsyncGenerator[Way]:
                 way.read += 1
             return admitted
 
-        express.take, express.admission = noting, noting_admission
+        fast_submit.take, fast_submit.admission = noting, noting_admission
         yield way
-        express.take, express.admission = take, admission
+        fast_submit.take, fast_submit.admission = take, admission
 
 
 async def known(way: Way, board: str) -> str:

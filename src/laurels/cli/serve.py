@@ -38,7 +38,7 @@ APP = "laurels.cli.serve:worker_app"
 UVICORN: dict[str, Any] = {
     "factory": True,
     "ws": "none",  # ignores requests to upgrade
-    "http": "laurels.http.server.fast_protocol:Protocol",  # httptools
+    "http": "laurels.http.server.fast_protocol:FastProtocol",  # httptools
     "log_config": None,
     "access_log": False,  # the API has its own
     "server_header": False,

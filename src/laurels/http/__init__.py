@@ -1,6 +1,6 @@
 """Laurels over HTTP.
 
-The way of a request: `envelope` gives it an id and logs it, `parameters` reads its path and query, `auth`
-says who asks, `body` reads what was sent, `boards`, `scores`, `entries` and `windows` answer; `answers` and
-`problems` write it down. `operation` declares the thin routes, `document` describes all of them.
+The way of a request: `middleware` gives it an id and logs it, `parameters` reads its path and query,
+`authentication` says who sends it, `body` reads what was sent, a module of `routes/` answers; `encoding` and
+`problems` write the answer. `operation` declares routes, `openapi` describes all of them.
 """

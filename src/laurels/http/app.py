@@ -16,11 +16,11 @@ from laurels.engine import Laurels
 from laurels.errors import LaurelsError
 from laurels.http import problems
 from laurels.http.authentication import Keyring
-from laurels.http.coalesce import Questions
+from laurels.http.coalesce import Coalescer
 from laurels.http.dispatch import Dispatch
 from laurels.http.encoding import TaggedBody
-from laurels.http.fast_submit import Express
-from laurels.http.middleware import Envelope
+from laurels.http.fast_submit import FastSubmit
+from laurels.http.middleware import RequestMiddleware
 from laurels.http.openapi import make_document
 from laurels.http.operation import BOARD
 from laurels.http.routes import (
@@ -89,7 +89,7 @@ class App(FastAPI):
     """FastAPI, with our own way in: thin operations do not pass through its layers."""
 
     entry: ASGIApp
-    express: Express
+    fast_submit: FastSubmit
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -98,7 +98,7 @@ class App(FastAPI):
             await super().__call__(scope, receive, send)
 
     def enter_by(self, origins: Sequence[str]) -> None:
-        """From outside: the envelope; if pages of other origins may ask, CORS; then the operation."""
+        """From outside: the request middleware; CORS, if other origins are allowed; then the operation."""
         entry: ASGIApp = Dispatch(BELOW_BOARDS, self, super().__call__)
         if origins:
             entry = CORSMiddleware(
@@ -110,10 +110,10 @@ class App(FastAPI):
                 expose_headers=EXPOSED,
                 max_age=CORS_SECONDS,
             )
-        self.entry = Envelope(entry)
+        self.entry = RequestMiddleware(entry)
 
     def build_middleware_stack(self) -> ASGIApp:
-        """As FastAPI's own, but for its answer to what nobody foresaw: the envelope has ours."""
+        """FastAPI's own, without its answer to unexpected errors: the request middleware has ours."""
         return ExceptionMiddleware(AsyncExitStackMiddleware(self.router), handlers=self.exception_handlers)
 
     def openapi(self) -> dict[str, Any]:
@@ -148,7 +148,7 @@ def _app(
     app.state.laurels = laurels
     app.state.keyring = Keyring(laurels)
     app.state.limiter = Limiter(laurels.settings, lambda: laurels.valkey)
-    app.state.questions = Questions[TaggedBody]()
+    app.state.coalescer = Coalescer[TaggedBody]()
     # One flat list: what is tried first stands first, and a 405 can say which methods there are.
     app.router.routes += [
         *(operation.route() for operation in OPERATIONS),
@@ -157,6 +157,6 @@ def _app(
     ]
     for kind in (LaurelsError, HTTPException):
         app.add_exception_handler(kind, problems.handle)
-    app.express = Express(scores.SUBMIT, laurels, app.state.keyring, app.state.limiter)
+    app.fast_submit = FastSubmit(scores.SUBMIT, laurels, app.state.keyring, app.state.limiter)
     app.enter_by(laurels.settings.cors_origins)
     return app

@@ -17,7 +17,7 @@ from starlette.requests import ClientDisconnect
 
 from laurels.errors import InvalidInput
 from laurels.http.content_encoding import Expansion, decoder_for
-from laurels.http.deadline import Patience
+from laurels.http.deadline import Deadline
 from laurels.http.problems import Malformed, Stalled, TooLarge, UnsupportedMediaType
 from laurels.wording import of_msgspec
 
@@ -197,7 +197,7 @@ async def raw_pieces(request: Request, limit: int) -> AsyncGenerator[bytes]:
 async def _next_piece(request: Request) -> tuple[bytes, bool]:
     """And whether there are more."""
     try:
-        with Patience(STALL_SECONDS):
+        with Deadline(STALL_SECONDS):
             message = await request.receive()
     except TimeoutError as error:
         raise Stalled(f"nothing more of the body came within {STALL_SECONDS:g} seconds") from error

@@ -1,7 +1,7 @@
-"""Questions that many ask alike are asked once for all who wait: everybody looks at the same top of a board.
+"""Coalesces identical concurrent reads: everybody looks at the same top of a board.
 
-Nobody hears of a moment before their own question: while one is under way, all who come with its like wait
-together for the next.
+No answer is older than its request: who asks while a read is under way waits, with all who ask the same, for
+the next one.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Hashable
 
-Told = TypeVar("Told")
+Answer = TypeVar("Answer")
 
 
-class _Asked(Generic[Told]):
-    """A question under way; and, once somebody waits for it to end, the next of its like."""
+class _PendingRead(Generic[Answer]):
+    """A read under way; and, once somebody waits for it to end, the next one."""
 
     __slots__ = ("ended", "next")
 
     def __init__(self) -> None:
         self.ended: asyncio.Future[None] | None = None
-        self.next: asyncio.Task[Told] | None = None
+        self.next: asyncio.Task[Answer] | None = None
 
 
-class Questions(Generic[Told]):
+class Coalescer(Generic[Answer]):
     def __init__(self) -> None:
-        self._under_way: dict[Hashable, _Asked[Told]] = {}
+        self._under_way: dict[Hashable, _PendingRead[Answer]] = {}
 
-    async def ask(self, what: Hashable, ask: Callable[[], Awaitable[Told]]) -> Told:
+    async def ask(self, what: Hashable, ask: Callable[[], Awaitable[Answer]]) -> Answer:
         """The answer to `what`, by the `ask` of whoever came first; what it raises is raised to all."""
         before = self._under_way.get(what)
         if before is None:
@@ -41,17 +41,17 @@ class Questions(Generic[Told]):
         return await asyncio.shield(before.next)
 
     async def _ask_after(
-        self, before: asyncio.Future[None], what: Hashable, ask: Callable[[], Awaitable[Told]]
-    ) -> Told:
+        self, before: asyncio.Future[None], what: Hashable, ask: Callable[[], Awaitable[Answer]]
+    ) -> Answer:
         await before
         return await self._ask(what, ask)
 
-    async def _ask(self, what: Hashable, ask: Callable[[], Awaitable[Told]]) -> Told:
-        asked = self._under_way[what] = _Asked[Told]()
+    async def _ask(self, what: Hashable, ask: Callable[[], Awaitable[Answer]]) -> Answer:
+        pending = self._under_way[what] = _PendingRead[Answer]()
         try:
             return await ask()
         finally:
-            if asked.ended:  # the next takes its place; until then, all who come join that
-                asked.ended.set_result(None)
+            if pending.ended:  # the next takes its place; until then, all who come join that
+                pending.ended.set_result(None)
             else:
                 del self._under_way[what]

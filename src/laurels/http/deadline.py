@@ -17,7 +17,7 @@ _ended: set[asyncio.Task[Any]] = set()
 _next_look: dict[asyncio.AbstractEventLoop, float] = {}
 
 
-class Patience:
+class Deadline:
     """Raises `TimeoutError` if its block takes longer than so many seconds."""
 
     __slots__ = ("_seconds", "_task")
@@ -32,7 +32,7 @@ class Patience:
         self._task = task
         until = _until[task] = loop.time() + self._seconds
         if until < _next_look.get(loop, math.inf):
-            _look_at(loop, until)
+            _check_at(loop, until)
         return self
 
     def __exit__(
@@ -45,12 +45,12 @@ class Patience:
                 raise TimeoutError from error
 
 
-def _look_at(loop: asyncio.AbstractEventLoop, moment: float) -> None:
+def _check_at(loop: asyncio.AbstractEventLoop, moment: float) -> None:
     _next_look[loop] = moment
-    loop.call_at(moment, _look, loop, moment)
+    loop.call_at(moment, _check, loop, moment)
 
 
-def _look(loop: asyncio.AbstractEventLoop, moment: float) -> None:
+def _check(loop: asyncio.AbstractEventLoop, moment: float) -> None:
     if _next_look.get(loop) != moment:  # an earlier look took its place
         return
     del _next_look[loop]
@@ -61,4 +61,4 @@ def _look(loop: asyncio.AbstractEventLoop, moment: float) -> None:
             task.cancel()
     left = [_until[task] for task in waiting if task not in _ended]
     if left:
-        _look_at(loop, min(left))
+        _check_at(loop, min(left))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from laurels.http.authentication import Call
-    from laurels.http.coalesce import Questions
+    from laurels.http.coalesce import Coalescer
 
 Answer = TypeVar("Answer", bound=msgspec.Struct)
 
@@ -67,8 +67,8 @@ async def coalesced_answer(request: Request, encoded: Callable[[], Awaitable[byt
         body = await encoded()
         return TaggedBody(body, f'"{blake2b(body, digest_size=16).hexdigest()}"')
 
-    questions: Questions[TaggedBody] = request.app.state.questions
-    body, tag = await questions.ask((request.scope["path"], request.scope["query_string"]), tagged)
+    coalescer: Coalescer[TaggedBody] = request.app.state.coalescer
+    body, tag = await coalescer.ask((request.scope["path"], request.scope["query_string"]), tagged)
     if is_known(request, tag):
         return Response(status_code=304, headers={"ETag": tag, "Cache-Control": _REVALIDATED})
     return JsonResponse(body, (b"etag", tag.encode()), (b"cache-control", _REVALIDATED.encode()))

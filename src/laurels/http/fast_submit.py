@@ -1,4 +1,4 @@
-"""The express way in, for what is sent most: one score, by a key that this process remembers.
+"""The fast way in, for what is sent most: one score, by a key that this process remembers.
 
 It gives the answer that the operation itself would give, for a third of the work: without a task, without
 ASGI's messages, in one write to the socket; and a head that was read once is not read again. It only ever
@@ -22,7 +22,7 @@ from laurels.http.body import JSON
 from laurels.http.encoding import encode
 from laurels.http.middleware import (
     HEADERS,
-    Envelope,
+    RequestMiddleware,
     given_request_id,
     is_logged,
     log_answer,
@@ -78,7 +78,7 @@ class Admission:
     """Within that generation; then it is asked again."""
 
 
-class Express:
+class FastSubmit:
     """Beside the app, for a server that has whole requests at hand."""
 
     def __init__(self, operation: Operation, laurels: Laurels, keyring: Keyring, limiter: Limiter) -> None:
@@ -135,7 +135,7 @@ class Express:
 
         def tell(outcome: Submitted | Exception) -> None:
             if isinstance(outcome, Exception):
-                fail(Envelope(_Failed(self._route, outcome)))
+                fail(RequestMiddleware(_Failed(self._route, outcome)))
                 return
             content, request_id = (
                 encode(outcome, is_exact=is_exact),

@@ -49,7 +49,7 @@ log = get_logger("laurels.access")
 _access = logging.getLogger("laurels.access")
 
 
-class Envelope:
+class RequestMiddleware:
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
 

@@ -37,7 +37,7 @@ MOST_REFUSED: Final = 100
 NOTHING, HEAD, BODY = range(3)
 
 
-class Flow(FlowControl):
+class HoldableFlow(FlowControl):
     """Reading and writing, with a hold on reading that an app does not lift by asking for a body."""
 
     is_held = False
@@ -47,7 +47,7 @@ class Flow(FlowControl):
             super().resume_reading()
 
 
-class Wire:
+class LingeringTransport:
     """A transport as uvicorn uses it, which closes so that the last answer arrives.
 
     To write costs what it did: these are the transport's own methods.
@@ -62,7 +62,7 @@ class Wire:
         self.is_closing = is_ended
 
 
-class Closing(HttpToolsProtocol):
+class ClosingProtocol(HttpToolsProtocol):
     def __init__(self, *given: Any, **named: Any) -> None:  # noqa: ANN401  # uvicorn's own
         super().__init__(*given, **named)
         # uvicorn would count requests as connections, and answer in plain text.
@@ -83,8 +83,10 @@ class Closing(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn
         super().connection_made(transport)
         self.wire = transport
-        self.transport: asyncio.Transport = cast("Any", Wire(transport, self._close, self._is_closing))
-        self.flow: FlowControl = Flow(transport)
+        self.transport: asyncio.Transport = cast(
+            "Any", LingeringTransport(transport, self._close, self._is_closing)
+        )
+        self.flow: FlowControl = HoldableFlow(transport)
         watch(self.server_state, self.loop)
         most, now = self._most_connections, len(self.connections)
         if most is not None and now > most:
@@ -116,7 +118,7 @@ class Closing(HttpToolsProtocol):
             self.wire.close()
             return
         self._is_lingering = True
-        cast("Flow", self.flow).is_held = False
+        cast("HoldableFlow", self.flow).is_held = False
         self.flow.resume_reading()
 
     def _is_closing(self) -> bool:

@@ -15,13 +15,14 @@ from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from laurels.http.problems import MalformedRequest
 from laurels.http.server import heads
-from laurels.http.server.closing import BODY, HEAD, NOTHING, Closing, Flow
+from laurels.http.server.closing import BODY, HEAD, NOTHING, ClosingProtocol
 from laurels.http.server.refusals import problem_of
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from laurels.errors import LaurelsError
+    from laurels.http.server.closing import HoldableFlow
 
 # What the parser is given at once: it cannot stop in the middle.
 PIECE_BYTES: Final = 4096
@@ -31,7 +32,7 @@ MOST_PIPELINED: Final = 64
 _TOLD: Final = frozenset({b"expect", b"host", b"transfer-encoding"})
 
 
-class Connection(Closing):
+class Connection(ClosingProtocol):
     def __init__(self, *given: Any, **named: Any) -> None:  # noqa: ANN401  # uvicorn's own
         super().__init__(*given, **named)
         self._app: Any = cast("Any", self.app)  # pyright: ignore[reportUnknownMemberType]
@@ -175,14 +176,14 @@ class Connection(Closing):
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:  # noqa: ANN401  # uvicorn's own kind of app
         self._running = cycle
         if cycle.waiting_for_100_continue:
-            app = _Unexpected(app, cycle)
+            app = _ExpectsContinue(app, cycle)
         task = self.loop.create_task(cycle.run_asgi(app))
         task.add_done_callback(self.tasks.discard)
         self.tasks.add(task)
 
     def _parse_pieces(self, data: bytes) -> None:
         self._unparsed = b""
-        flow = cast("Flow", self.flow)
+        flow = cast("HoldableFlow", self.flow)
         flow.is_held = False
         for start in range(0, len(data), PIECE_BYTES):
             if self._is_over:
@@ -248,7 +249,7 @@ class Connection(Closing):
         _leave(cycle)
 
 
-class _Unexpected:
+class _ExpectsContinue:
     """An app whose client waits to be told to send a body.
 
     If it is answered at once, it may send the body or not. Where its next request begins is then unknown,

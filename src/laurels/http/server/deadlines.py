@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 TICK_SECONDS: Final = 1.0
 
 
-class Watched(Protocol):
+class HasDeadline(Protocol):
     def check_deadline(self, now: float) -> None: ...
 
 
-class Watch:
+class DeadlineWatcher:
     """Runs while the server has connections."""
 
-    def __init__(self, loop: AbstractEventLoop, connections: Collection[Watched]) -> None:
+    def __init__(self, loop: AbstractEventLoop, connections: Collection[HasDeadline]) -> None:
         self._loop = loop
         self._connections = connections
         self._is_running = False
@@ -45,7 +45,7 @@ class Watch:
                 self.start()
 
 
-_watches: WeakKeyDictionary[ServerState, Watch] = WeakKeyDictionary()
+_watches: WeakKeyDictionary[ServerState, DeadlineWatcher] = WeakKeyDictionary()
 
 
 def watch(state: ServerState, loop: AbstractEventLoop) -> None:
@@ -53,5 +53,5 @@ def watch(state: ServerState, loop: AbstractEventLoop) -> None:
     found = _watches.get(state)
     if found is None:
         # All of them are ours: the server makes them of one class.
-        found = _watches[state] = Watch(loop, cast("Collection[Watched]", state.connections))
+        found = _watches[state] = DeadlineWatcher(loop, cast("Collection[HasDeadline]", state.connections))
     found.start()

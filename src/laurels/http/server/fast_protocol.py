@@ -1,4 +1,4 @@
-"""A connection whose requests the app's express way in may take, before ASGI begins.
+"""A connection whose requests the app's fast way in may take, before ASGI begins.
 
 After that, a request that begins with the same bytes is not even parsed.
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
-    from laurels.http.fast_submit import Admission, Express
+    from laurels.http.fast_submit import Admission, FastSubmit
 
 
 # How long a body may be on its way before the app itself waits for it, and no longer than it does for any.
@@ -30,7 +30,7 @@ HEAD_BYTES: Final = 4096
 _END: Final = b"\r\n\r\n"
 
 
-class _Held(NamedTuple):
+class _HeldRequest(NamedTuple):
     """A request whose head has come."""
 
     admission: Admission
@@ -38,8 +38,8 @@ class _Held(NamedTuple):
     timer: TimerHandle
 
 
-class _Taken(NamedTuple):
-    """A request that the express way took: what its like is taken with, and answered by."""
+class _FastRequest(NamedTuple):
+    """A request that the fast way took: what its like is taken with, and answered by."""
 
     admission: Admission
     cycle: Any
@@ -52,15 +52,15 @@ def _begin(headers: tuple[tuple[bytes, bytes], ...]) -> bytes:
     return STATUS_LINE[200] + b"".join(b"%s: %s\r\n" % header for header in headers)
 
 
-class Protocol(Connection):
+class FastProtocol(Connection):
     def __init__(self, *given: Any, **named: Any) -> None:  # noqa: ANN401  # uvicorn's own
         super().__init__(*given, **named)
-        self._express: Express | None = getattr(self._app, "express", None)
+        self._fast_submit: FastSubmit | None = getattr(self._app, "fast_submit", None)
         self._received = b""
         """What is being read, where a request began with it."""
-        self._held: _Held | None = None
-        """A request that the express way may take, once its body is there."""
-        self._heads: dict[bytes, _Taken] = {}
+        self._held: _HeldRequest | None = None
+        """A request that the fast way may take, once its body is there."""
+        self._heads: dict[bytes, _FastRequest] = {}
         """What the requests of this connection began with, byte for byte, that were taken."""
 
     def data_received(self, data: bytes) -> None:
@@ -83,17 +83,17 @@ class Protocol(Connection):
         if self._take(held.admission, cycle, cycle.body):
             held.timer.cancel()
             self._held = None
-            self._remember(_Taken(held.admission, cycle, len(cycle.body)))
+            self._remember(_FastRequest(held.admission, cycle, len(cycle.body)))
         else:
             self._start_held()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:  # noqa: ANN401  # uvicorn's own kind of app
-        if self._express and app is self._app and cycle is self.cycle and cycle.more_body:
-            admission = self._express.admission(cast("Any", cycle.scope))
+        if self._fast_submit and app is self._app and cycle is self.cycle and cycle.more_body:
+            admission = self._fast_submit.admission(cast("Any", cycle.scope))
             if admission:
                 timer = self.loop.call_later(HOLD_SECONDS, self._start_held)
                 self._running = cycle
-                self._held = _Held(admission, cycle, timer)
+                self._held = _HeldRequest(admission, cycle, timer)
                 return
         super()._start_asgi_task(cycle, app)
 
@@ -109,14 +109,14 @@ class Protocol(Connection):
 
     def _take(self, admission: Admission, cycle: Any, body: bytes | bytearray) -> bool:  # noqa: ANN401  # of uvicorn, or as if
         answer, fail = partial(self._answer, cycle), partial(self._fail, cycle)
-        express = cast("Express", self._express)
-        return express.take(admission, cycle.scope, body, answer, fail)
+        fast_submit = cast("FastSubmit", self._fast_submit)
+        return fast_submit.take(admission, cycle.scope, body, answer, fail)
 
     def _is_between_requests(self) -> bool:
         """Whether nothing of the next request has been read."""
         return self._part == NOTHING and not self._unparsed and not self._is_over
 
-    def _remember(self, taken: _Taken) -> None:
+    def _remember(self, taken: _FastRequest) -> None:
         """If it came alone: then all before its body is its head."""
         head = self._received[: -taken.length]
         if head.endswith(_END) and head.count(_END) == 1 and len(head) <= HEAD_BYTES:
