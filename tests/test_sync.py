@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
+import subprocess
+import sys
 import threading
 from typing import TYPE_CHECKING
 
@@ -50,14 +53,14 @@ def test_what_is_under_way_is_cancelled_when_it_is_closed(endpoints: Endpoints):
     laurels.close()
     assert is_cancelled.is_set()
     assert task.cancelled()
-    assert "laurels" not in {thread.name for thread in threading.enumerate()}
+    assert not laurels._thread.is_alive()
 
 
 def test_who_cannot_open_leaves_no_thread(endpoints: Endpoints):
     laurels = Laurels(valkey_url="redis://127.0.0.1:1", postgres_url=endpoints.postgres_url)
     with pytest.raises(Exception, match="Valkey"):
         laurels.open()
-    assert "laurels" not in {thread.name for thread in threading.enumerate()}
+    assert not laurels._thread.is_alive()
 
 
 def test_long_answers_are_iterated(laurels: Laurels):
@@ -83,23 +86,31 @@ def test_who_stops_watching_leaves_the_view(laurels: Laurels):
     until(lambda: followers(laurels) == 0)
 
 
-def test_an_interrupted_watch_leaves_the_view(laurels: Laurels):
-    def interrupt() -> None:
-        until(lambda: followers(laurels) == 1)
-        heard.wait(30)
-        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+INTERRUPTED = """
+import sys
 
-    def watch() -> None:
+from laurels.sync import Laurels
+from waiting import until
+
+with Laurels(valkey_url=sys.argv[1], postgres_url=sys.argv[2]) as laurels:
+    try:
         for _ in laurels.watch("sync/board"):
-            heard.set()
+            print("watching", flush=True)
+    except KeyboardInterrupt:
+        until(lambda: not sum(laurels.engine.live.followers.values()))
+        print("has left")
+"""
 
-    heard = threading.Event()
-    interrupting = threading.Thread(target=interrupt)
-    interrupting.start()
-    with pytest.raises(KeyboardInterrupt):
-        watch()
-    interrupting.join()
-    until(lambda: followers(laurels) == 0)
+
+def test_an_interrupted_watch_leaves_the_view(laurels: Laurels, endpoints: Endpoints):
+    command = [sys.executable, "-c", INTERRUPTED, endpoints.valkey_url, endpoints.postgres_url]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True) as watching:
+        assert watching.stdout
+        assert watching.stdout.readline() == "watching\n"
+        watching.send_signal(signal.SIGINT)
+        assert watching.communicate()[0] == "has left\n"
+    assert watching.returncode == 0
 
 
 def test_an_iteration_that_outlives_the_engine_ends_quietly(endpoints: Endpoints):

@@ -80,7 +80,7 @@ class TestAggregates:
 
     def test_an_op_of_its_own_needs_allow_op(self, engine: Laurels, new_board: NewBoard):
         fixed, free = new_board(), new_board(allow_op=True)
-        assert refusal(lambda: engine.submit(fixed, "ada", 1, op="sum")).startswith("op: the board fixes")
+        assert refusal(lambda: engine.submit(fixed, "ada", 1, op="sum")).startswith("op: is not allowed")
         assert refusal(lambda: engine.submit(free, "ada", 1, op="max")).startswith(
             "op: must be best, last, first or sum"
         )

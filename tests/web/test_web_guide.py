@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 async def test_a_reader_finds_a_page_by_searching(open_page: Open):
     page = await open_page("guide")
     await expect(page.get_by_role("heading", level=1)).to_contain_text("Laurels")
-    await page.get_by_role("textbox", name="Search").fill("percentile")
+    await expect(page.locator(".md-search-result__meta")).to_have_text("Type to start searching")
+    await page.get_by_role("textbox", name="Search").press_sequentially("percentile")
     await page.locator(".md-search-result__item a").first.click()
     await expect(page).to_have_url(re.compile(r"/guide/[a-z-]+(/[a-z0-9-]+)?\.html"))
 

@@ -103,6 +103,11 @@ class DropParameters(Struct, forbid_unknown_fields=True):
     ] = None
 
 
+def _consent(given: str | None) -> str | tuple[()]:
+    """An empty `allow_drop=` names no window and is refused; leaving it out allows no drop."""
+    return () if given is None else given
+
+
 def decode_definition(_: Call, sent: bytes) -> BoardDefinition:
     return parse_definition(body.decode(sent, _anything))
 
@@ -152,7 +157,7 @@ async def define_board(call: Call, query: DefineParameters, given: BoardDefiniti
     takes a key for every project.
     """
     await _check_reach(call, given)
-    stored = await call.laurels.define(call.board, given, allow_drop=query.allow_drop or ())
+    stored = await call.laurels.define(call.board, given, allow_drop=_consent(query.allow_drop))
     return JsonResponse(encode(_answer(stored)), status=201 if stored.created else 200)
 
 
@@ -175,7 +180,7 @@ async def drop_board(call: Call, query: DropParameters) -> None:
     With everything that it holds. A board that holds entries, ratings or snapshots is 409
     `/problems/drop-not-allowed` with `drops`, unless `allow_drop` is `all`.
     """
-    await call.laurels.drop(call.board, allow_drop=query.allow_drop or ())
+    await call.laurels.drop(call.board, allow_drop=_consent(query.allow_drop))
 
 
 @routes.post(
