@@ -22,11 +22,8 @@ if TYPE_CHECKING:
 BLOCKING = ("BLPOP", "nothing-is-ever-here", 5)
 
 
-async def test_more_commands_than_connections_wait_for_their_turn(endpoints: Endpoints):
-    valkey = Valkey(endpoints.valkey_url)
-    answers = await asyncio.gather(*(valkey.command("ECHO", number) for number in range(3 * CONNECTIONS)))
-    await valkey.close()
-    assert answers == [str(number).encode() for number in range(3 * CONNECTIONS)]
+async def ask_apart(valkey: Valkey) -> object:
+    return await valkey.command(*BLOCKING, wait=5)
 
 
 async def ask_for_one(valkey: Valkey) -> object:
@@ -37,7 +34,23 @@ async def ask_for_several(valkey: Valkey) -> object:
     return await valkey.commands([BLOCKING, ("ECHO", "other")])
 
 
-@pytest.mark.parametrize("ask", [ask_for_one, ask_for_several])
+async def test_concurrent_commands_get_their_own_replies(endpoints: Endpoints):
+    valkey = Valkey(endpoints.valkey_url)
+    answers = await asyncio.gather(*(valkey.command("ECHO", number) for number in range(3000)))
+    await valkey.close()
+    assert answers == [str(number).encode() for number in range(3000)]
+
+
+async def test_more_blocking_commands_than_connections_wait_for_their_turn(endpoints: Endpoints):
+    valkey = Valkey(endpoints.valkey_url)
+    answers = await asyncio.gather(
+        *(valkey.command("ECHO", number, wait=1) for number in range(3 * CONNECTIONS))
+    )
+    await valkey.close()
+    assert answers == [str(number).encode() for number in range(3 * CONNECTIONS)]
+
+
+@pytest.mark.parametrize("ask", [ask_apart, ask_for_one, ask_for_several])
 async def test_what_is_given_up_leaves_no_answer_for_the_next(
     endpoints: Endpoints, raw: RawValkey, ask: Callable[[Valkey], Coroutine[object, object, object]]
 ):

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache, partial
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import msgspec
 
 from laurels.boards.board import WindowAddress
-from laurels.boards.keys import parse_cut
+from laurels.boards.keys import WHOLE, parse_cut
 from laurels.boards.ordering import Position
 from laurels.errors import InvalidInput, NotFound, StaleCursor
 from laurels.scores.page_cursor import Cursor, Direction, read_cursor, write_cursor
@@ -47,6 +48,8 @@ AMONG_LIMIT: Final = 1000
 AROUND_LIMIT: Final = 500
 BUCKET_LIMIT: Final = 1000
 SHARE_DIGITS: Final = 6
+# Windows whose keys are remembered: some 2 KB each.
+MOST_WINDOWS: Final = 4096
 
 Answer = TypeVar("Answer")
 
@@ -87,6 +90,7 @@ class Reader:
         self._rolling = rolling
         self._clock = clock
         self._kept = kept
+        self._window = lru_cache(maxsize=MOST_WINDOWS)(partial(ShardedWindow, valkey))
 
     async def page(self, ref: BoardRef, query: PageQuery) -> Page:
         """Entries from the top or the bottom, after a cursor, or from a rank on."""
@@ -231,14 +235,14 @@ class Reader:
 
     async def _view(self, board: Board, query: WindowQuery) -> _View:
         now = self._clock()
-        cut = parse_cut(query.group, board.definition)
+        cut = parse_cut(query.group, board.definition) if query.group else WHOLE
         zoned = board.zoned_window(query.period, cut)
         slot = board.slot(zoned, query.slot, now)
         if zoned.how == "fold":
             await self._rolling.ensure(board, zoned, slot)
             self._rolling.prepare(board, now)
         address = WindowAddress(zoned.label, slot.text, cut)
-        return _View(now, board, zoned, slot, address, ShardedWindow(self._valkey, board, address))
+        return _View(now, board, zoned, slot, address, self._window(board, address))
 
     async def _page_of(self, view: _View, reply: PageReply, start: Start, *, change: bool) -> Page:
         entries = _entries(view.board, reply)

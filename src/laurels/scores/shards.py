@@ -234,6 +234,8 @@ class ShardedWindow:
     async def _standing(
         self, keys: Sequence[str], header: ReadHeader, members: Sequence[bytes]
     ) -> tuple[int, list[StandingReply | None]]:
+        if len(members) <= MEMBERS_A_CALL:
+            return await functions.standing(self._valkey, keys, header, members)
         answers = await asyncio.gather(
             *(functions.standing(self._valkey, keys, header, part) for part in _parts(members))
         )

@@ -9,7 +9,6 @@ from importlib import resources
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-import redis.asyncio as redis
 from redis import exceptions
 from redis.asyncio.connection import parse_url
 from redis.asyncio.retry import Retry
@@ -18,21 +17,13 @@ from redis.backoff import NoBackoff
 from laurels.errors import OutcomeUnknown, StartupError
 from laurels.valkey.cluster import SILENT_SECONDS, Cluster, key_of
 from laurels.valkey.command import pairs
-from laurels.valkey.connections import (
-    UNANSWERED,
-    WAIT_SECONDS,
-    WAITS,
-    ConnectionLosses,
-    Pool,
-    converse,
-    converse_in_one_history,
-)
+from laurels.valkey.connections import UNANSWERED, WAIT_SECONDS, WAITS, ConnectionLosses, Pool
+from laurels.valkey.node import Node
 from laurels.valkey.refusals import log_wrong_type, taken_key, translated
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable, Sequence
 
-    from laurels.valkey.cluster import Node
     from laurels.valkey.command import Command
     from laurels.valkey.messages import Durability
 
@@ -52,7 +43,7 @@ _FILES = (
 
 CONNECT_SECONDS = 5
 ANSWER_SECONDS = 30
-# Valkey runs one command at a time, so more connections would only wait there.
+# For commands that block a connection: waits for the disk and for replicas.
 CONNECTIONS = 100
 # Blocking reads of live boards.
 MOST_BLOCKING = 5_000
@@ -67,7 +58,7 @@ _OPTIONS: dict[str, Any] = {
     "socket_connect_timeout": CONNECT_SECONDS,
     # The pool would refuse commands beyond its limit; `Valkey` lets them wait instead.
     "max_connections": 2**31,
-    # redis-py makes a task of every send to time it out; `_exchange` has a cheaper timeout.
+    # redis-py makes a task of every send to time it out; our timeouts are cheaper.
     "socket_timeout": None,
     "retry": Retry(NoBackoff(), 0),
 }
@@ -107,23 +98,21 @@ class Valkey:
         connections: int = CONNECTIONS,
         durability: Durability = "fast",
     ) -> None:
-        """`replicas`: how many must have a `replicated` write. `connections`: how many commands may be under
-        way at once, to each node; further ones wait. `durability`: of the background flows' writes.
+        """`replicas`: how many must have a `replicated` write. `connections`: how many commands may block at
+        once on each node; further ones wait. `durability`: of the background flows' writes.
         """
         self.durability: Durability = durability
         self._url = url
         self._replicas = replicas
         self.is_cluster = url.startswith(("redis+cluster://", "rediss+cluster://"))
-        self._turns = asyncio.Semaphore(connections)
         self._cluster: Cluster | None = None
-        self._client: Any = None
         address = url.replace("+cluster://", "://", 1)
         try:
             if self.is_cluster:
                 self._cluster = Cluster({"host": "localhost", **parse_url(address), **_OPTIONS}, connections)
             else:
                 self._pool: Pool = cast("Any", Pool).from_url(address, **_OPTIONS).watched(ConnectionLosses())
-                self._client = redis.Redis.from_pool(self._pool)
+                self._node = Node(self._pool, connections, ANSWER_SECONDS)
         except (ValueError, exceptions.RedisError) as error:
             raise StartupError(f"the Valkey URL cannot be used: {error}") from error
 
@@ -133,7 +122,7 @@ class Valkey:
         return (self._cluster or self._pool).losses.count
 
     async def close(self) -> None:
-        await (self._cluster.close() if self._cluster else self._client.aclose())
+        await (self._cluster or self._node).close()
 
     async def run(self, command: Command[Result]) -> Result:
         return command.parse(await self.command(*command.words))
@@ -152,23 +141,10 @@ class Valkey:
     async def command(self, *words: Value, wait: float = 0) -> Reply:
         """Runs a command that may be repeated without harm. `wait`: how many seconds it may block."""
         with translated(writing=False, words=words):
-            if self._cluster is None:
-                async with asyncio.timeout(ANSWER_SECONDS + wait), self._turns:
-                    try:
-                        return await self._client.execute_command(*words)
-                    except exceptions.ReadOnlyError:
-                        await self._reconnect()
-                        raise
-
-            async def ask(node: Node, asking: bool) -> Reply:  # noqa: FBT001  # as `on_owner` calls it
-                if not asking:
-                    return await node.client.execute_command(*words)
-                pipeline = node.client.pipeline(transaction=False)
-                pipeline.execute_command("ASKING")
-                pipeline.execute_command(*words)
-                return (await pipeline.execute())[1]
-
-            return await self._cluster.on_owner(key_of(words), ask, SILENT_SECONDS + wait)
+            (reply,) = await self._exchange([words], blocks_for=wait)
+            if isinstance(reply, Exception):
+                raise reply
+            return reply
 
     async def commands(self, commands: Sequence[tuple[Value, ...]]) -> list[Reply]:
         """Runs commands as `command` does, in one round trip to each node; then raises the first error."""
@@ -255,46 +231,35 @@ class Valkey:
         had = reply if isinstance(reply, int) else f"not {self._replicas}, but {reply!r}"
         raise OutcomeUnknown(f"{had} of {self._replicas} replicas had the write within {WAIT_SECONDS} s")
 
-    async def _exchange(self, commands: Sequence[tuple[Value, ...]]) -> list[Reply]:
-        """Sends commands over one connection to one node; on a cluster, to that of the first command's key.
+    async def _exchange(self, commands: Sequence[tuple[Value, ...]], *, blocks_for: float = 0) -> list[Reply]:
+        """Sends commands one behind the other to one node; on a cluster, to that of the first command's key.
         Returns error replies instead of raising them.
         """
         if self._cluster is None:
-            async with asyncio.timeout(ANSWER_SECONDS), self._turns:
-                replies = await self._converse(self._client, commands)
+            replies = await self._converse(self._node, commands, blocks_for)
             if any(isinstance(reply, exceptions.ReadOnlyError) for reply in replies):
-                await self._reconnect()
+                await self._node.renew()  # it became a replica, and the URL may lead to the new primary
             return replies
 
         async def ask(node: Node, asking: bool) -> list[Reply]:  # noqa: FBT001  # as `on_owner` calls it
-            replies = await self._converse(node.client, commands, SILENT_SECONDS, asking=asking)
+            replies = await self._converse(node, commands, blocks_for, asking=asking)
             if len(commands) == 1 or commands[1][0] in WAITS:
                 _raise_redirection(replies[0])
             return replies
 
-        waits = WAIT_SECONDS * sum(words[0] in WAITS for words in commands)
+        waits = blocks_for + WAIT_SECONDS * sum(words[0] in WAITS for words in commands)
         return await self._cluster.on_owner(key_of(commands[0]), ask, SILENT_SECONDS + waits)
 
-    async def _reconnect(self) -> None:
-        """Closes the connections: the node became a replica, and the URL may lead to the new primary."""
-        await self._client.connection_pool.disconnect(inuse_connections=False)
-
+    @staticmethod
     async def _converse(
-        self,
-        client: Any,  # noqa: ANN401  # a client of one node
-        commands: Sequence[tuple[Value, ...]],
-        seconds: float | None = None,
-        *,
-        asking: bool = False,
+        node: Node, commands: Sequence[tuple[Value, ...]], blocks_for: float, *, asking: bool = False
     ) -> list[Reply]:
-        """Exchanges commands and replies with one node; loads the function library where it is missing."""
-        prefix: list[tuple[Value, ...]] = [("ASKING",)] if asking else []
-        talk = converse_in_one_history if commands[-1][0] == "WAIT" else converse
-        replies = await talk(client.connection_pool, [*prefix, *commands], seconds)
+        """The replies of one node. Loads the function library where it is missing."""
+        replies = await node.exchange(commands, blocks_for=blocks_for, asking=asking)
         if any(map(_lacks_function, replies)):
-            await client.execute_command("FUNCTION", "LOAD", "REPLACE", library_code())
-            replies = await talk(client.connection_pool, [*prefix, *commands], seconds)
-        return replies[len(prefix) :]
+            await node.client.execute_command("FUNCTION", "LOAD", "REPLACE", library_code())
+            replies = await node.exchange(commands, blocks_for=blocks_for, asking=asking)
+        return replies
 
     async def load_functions(self) -> None:
         """Loads the library where it is missing, or has another source than this version's."""
@@ -337,7 +302,9 @@ class Valkey:
     async def _primaries(self) -> list[Any]:
         with translated(writing=False):
             return (
-                [node.client for node in await self._cluster.primaries()] if self._cluster else [self._client]
+                [node.client for node in await self._cluster.primaries()]
+                if self._cluster
+                else [self._node.client]
             )
 
     async def ask_primaries(self, *words: Value) -> list[Reply]:
@@ -358,8 +325,8 @@ class Valkey:
     async def listen(self, channel: str) -> AsyncGenerator[str | None]:
         """Yields None once subscribed, then every message. Misses none of them until it raises."""
         # A cluster passes messages on to all nodes.
-        client = (await self._cluster.owner(None)).client if self._cluster else self._client
-        pubsub = client.pubsub()
+        node = await self._cluster.owner(None) if self._cluster else self._node
+        pubsub = node.client.pubsub()
         try:
             with translated(writing=False):
                 async with asyncio.timeout(SILENCE_SECONDS):

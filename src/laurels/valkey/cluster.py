@@ -11,11 +11,11 @@ import random
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-import redis.asyncio as redis
 from redis import exceptions
 from redis.crc import key_slot
 
 from laurels.valkey.connections import UNANSWERED, ConnectionLosses, Pool
+from laurels.valkey.node import Node
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator, Mapping
@@ -52,14 +52,11 @@ def key_of(words: tuple[Value, ...]) -> Value | None:
     return words[at] if at else None
 
 
-class Node:
-    """One node: its connections, and a limit of commands under way."""
-
-    def __init__(self, host: str, port: int, client: redis.Redis, connections: int) -> None:
+class ClusterNode(Node):
+    def __init__(self, host: str, port: int, pool: Pool, connections: int) -> None:
+        super().__init__(pool, connections, SILENT_SECONDS)
         self.host = host
         self.port = port
-        self.client: Any = client  # redis-py types its clients only in part
-        self.turns = asyncio.Semaphore(connections)
 
 
 class Cluster:
@@ -70,27 +67,27 @@ class Cluster:
         self._options = options
         self._connections = connections
         self.losses = ConnectionLosses()
-        self._nodes: dict[tuple[str, int], Node] = {}
-        self._slots: dict[int, Node] = {}
+        self._nodes: dict[tuple[str, int], ClusterNode] = {}
+        self._slots: dict[int, ClusterNode] = {}
         self._first = self.node(options["host"], options.get("port", 6379))
         self.epoch = 0
         self._refreshing: asyncio.Task[None] | None = None
 
-    def node(self, host: str, port: int) -> Node:
+    def node(self, host: str, port: int) -> ClusterNode:
         if (host, port) not in self._nodes:
             options: Any = {**self._options, "host": host, "port": port}
-            client = redis.Redis.from_pool(Pool(**options).watched(self.losses))
-            self._nodes[host, port] = Node(host, port, client, self._connections)
+            pool = Pool(**options).watched(self.losses)
+            self._nodes[host, port] = ClusterNode(host, port, pool, self._connections)
         return self._nodes[host, port]
 
-    def _named_by(self, redirection: Any, told_by: Node) -> Node:  # noqa: ANN401  # redis-py types its errors only in part
+    def _named_by(self, redirection: Any, told_by: ClusterNode) -> ClusterNode:  # noqa: ANN401  # redis-py types its errors only in part
         return self.node(_host(redirection.host, told_by), redirection.port)
 
-    async def primaries(self) -> list[Node]:
+    async def primaries(self) -> list[ClusterNode]:
         await self._begin()
         return list(dict.fromkeys(self._slots[slot] for slot in sorted(self._slots)))
 
-    async def owner(self, key: Value | None) -> Node:
+    async def owner(self, key: Value | None) -> ClusterNode:
         """The primary that has the key; any primary for None."""
         await self._begin()
         if key is None:
@@ -104,19 +101,19 @@ class Cluster:
     async def on_owner(
         self,
         key: Value | None,
-        converse: Callable[[Node, bool], Awaitable[_T]],
+        converse: Callable[[ClusterNode, bool], Awaitable[_T]],
         seconds: float = SILENT_SECONDS,
     ) -> _T:
         """Calls `converse` with the node that has the key, again after each redirection or refusal that it
         raises. Its second argument says whether to send `ASKING` first.
         """
         ends = asyncio.get_running_loop().time() + REDIRECT_SECONDS
-        importing: Node | None = None
+        importing: ClusterNode | None = None
         while True:
             epoch, node = self.epoch, importing
             try:
                 node = node or await self.owner(key)
-                async with asyncio.timeout(seconds), node.turns:
+                async with asyncio.timeout(seconds):
                     with self.doubting(node):
                         return await converse(node, importing is not None)
             except exceptions.MovedError as moved:
@@ -138,7 +135,7 @@ class Cluster:
             await asyncio.sleep(0 if isinstance(refused, exceptions.AskError) else PAUSE_SECONDS)
 
     @contextmanager
-    def doubting(self, node: Node | None = None) -> Generator[None]:
+    def doubting(self, node: ClusterNode | None = None) -> Generator[None]:
         """Has the slots read when the block is cancelled after a while. Otherwise a process whose callers
         give up earlier than `SILENT_SECONDS` would never learn that a node was replaced.
         """
@@ -150,18 +147,18 @@ class Cluster:
                 self._reading(node)
             raise
 
-    async def refresh(self, epoch: int, doubted: Node | None = None) -> None:
+    async def refresh(self, epoch: int, doubted: ClusterNode | None = None) -> None:
         """Reads the slots again, unless done since `epoch`. Concurrent calls share one reading."""
         if self.epoch != epoch:
             return
         await asyncio.shield(self._reading(doubted))
 
-    def _reading(self, doubted: Node | None) -> asyncio.Task[None]:
+    def _reading(self, doubted: ClusterNode | None) -> asyncio.Task[None]:
         if self._refreshing is None or self._refreshing.done():
             self._refreshing = asyncio.create_task(self._read_slots(doubted))
         return self._refreshing
 
-    async def _read_slots(self, doubted: Node | None) -> None:
+    async def _read_slots(self, doubted: ClusterNode | None) -> None:
         """Reads the slots from the first node that answers; asks the doubted node last."""
         nodes = list(self._nodes.values())
         random.shuffle(nodes)
@@ -189,9 +186,9 @@ class Cluster:
                 "no node of the cluster lists its slots (the URL of a single node begins with redis://)"
             )
 
-    async def _learn(self, listed: list[Any], told_by: Node) -> bool:
+    async def _learn(self, listed: list[Any], told_by: ClusterNode) -> bool:
         """Takes over the slots of a reply; False if it has none."""
-        slots: dict[int, Node] = {}
+        slots: dict[int, ClusterNode] = {}
         known = {told_by, self._first}
         for first, last, *shard in listed:
             primary, *replicas = [
@@ -206,26 +203,26 @@ class Cluster:
         for address, node in list(self._nodes.items()):
             if node not in known:
                 del self._nodes[address]
-                await node.client.aclose()
+                await node.close()
         return True
 
     async def close(self) -> None:
         if self._refreshing:
             self._refreshing.cancel()
         for node in self._nodes.values():
-            await node.client.aclose()
+            await node.close()
 
 
 def _text(host: bytes | str | None) -> str:
     return host.decode() if isinstance(host, bytes) else host or ""
 
 
-def _host(named: str, told_by: Node) -> str:
+def _host(named: str, told_by: ClusterNode) -> str:
     """An address that a node does not know is its own."""
     return told_by.host if named in {"", "?"} else named
 
 
-async def _slots_of(node: Node) -> tuple[Node, list[Any]]:
+async def _slots_of(node: ClusterNode) -> tuple[ClusterNode, list[Any]]:
     """The slots by this node; empty if it does not answer."""
     with suppress(exceptions.RedisError, OSError):
         async with asyncio.timeout(TOPOLOGY_SECONDS):

@@ -29,7 +29,7 @@ _REPLICATION: Final = ("INFO", "replication")
 _HISTORY: Final = re.compile(rb"master_replid:(\w+)")
 
 # hiredis types it for a single word. It packs in C: a call may have hundreds of words.
-_pack = cast("Callable[[tuple[Value, ...]], bytes]", hiredis.pack_command)  # pyright: ignore[reportUnknownMemberType]
+pack = cast("Callable[[tuple[Value, ...]], bytes]", hiredis.pack_command)  # pyright: ignore[reportUnknownMemberType]
 
 
 class NotSent(exceptions.ConnectionError):
@@ -86,7 +86,7 @@ async def converse(
     except UNANSWERED as error:
         raise NotSent(str(error)) from error
     try:
-        await connection.send_packed_command(b"".join(map(_pack, commands)))
+        await connection.send_packed_command(b"".join(map(pack, commands)))
         return [await _reply(connection, wait) for wait in waits]
     finally:
         # redis-py closes a connection with unread replies, or the next caller would get them.

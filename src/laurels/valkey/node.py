@@ -1,0 +1,62 @@
+"""One node: the connection that most calls share, and a pool for commands that block a connection."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import redis.asyncio as redis
+from redis import exceptions
+
+from laurels.valkey.connections import WAIT_SECONDS, WAITS, converse, converse_in_one_history
+from laurels.valkey.shared_connection import SharedConnection
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from laurels.valkey.client import Reply, Value
+    from laurels.valkey.connections import Pool
+
+
+class Node:
+    def __init__(self, pool: Pool, connections: int, silent_seconds: float) -> None:
+        """`connections`: how many calls may block at once; further ones wait. `silent_seconds`: how long the
+        node may leave a call without a reply.
+        """
+        self.client: Any = redis.Redis.from_pool(pool)  # redis-py types its clients only in part
+        self._pool = pool
+        self._turns = asyncio.Semaphore(connections)
+        self._silent_seconds = silent_seconds
+        self._shared = SharedConnection(pool, silent_seconds)
+
+    async def exchange(
+        self, commands: Sequence[tuple[Value, ...]], *, blocks_for: float = 0, asking: bool = False
+    ) -> list[Reply]:
+        """The replies to these commands; error replies are returned, not raised. `blocks_for`: how many
+        seconds the command may block; `asking`: whether to send `ASKING` first.
+        """
+        if asking:
+            return (await self.exchange([("ASKING",), *commands], blocks_for=blocks_for))[1:]
+        if commands[-1][0] in WAITS or blocks_for:
+            return await self._exchange_apart(commands, self._silent_seconds + blocks_for)
+        replies = await self._shared.exchange(commands)
+        for reply in replies:
+            if isinstance(reply, exceptions.ConnectionError):  # such as LOADING
+                raise reply
+        return replies
+
+    async def _exchange_apart(self, commands: Sequence[tuple[Value, ...]], seconds: float) -> list[Reply]:
+        """On a connection of its own. `seconds`: for each reply."""
+        waits = WAIT_SECONDS * sum(words[0] in WAITS for words in commands)
+        talk = converse_in_one_history if commands[-1][0] == "WAIT" else converse
+        async with asyncio.timeout(seconds + waits), self._turns:
+            return await talk(self._pool, commands, seconds)
+
+    async def renew(self) -> None:
+        """Makes the next calls connect again."""
+        self._shared.renew()
+        await self._pool.disconnect(inuse_connections=False)
+
+    async def close(self) -> None:
+        self._shared.close()
+        await self.client.aclose()

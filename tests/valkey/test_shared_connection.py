@@ -1,0 +1,233 @@
+"""The connection that all calls to a node share: its losses, callers who leave, and a node that is silent."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import shutil
+import signal
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from redis import exceptions
+from valkey_servers import running, running_valkey
+from waiting import eventually
+
+from laurels.errors import OutcomeUnknown, Unavailable
+from laurels.valkey import functions, keyspace, strings
+from laurels.valkey.client import Valkey
+from laurels.valkey.connections import ConnectionLosses, NotSent, Pool
+from laurels.valkey.shared_connection import SharedConnection
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from valkey_servers import Server
+
+BLOCKED = ("BLPOP", "nothing-is-ever-here", 60)
+
+
+@pytest.fixture(scope="module")
+def server() -> Generator[Server]:
+    with running_valkey() as server:
+        yield server
+
+
+@contextmanager
+def frozen(server: Server) -> Generator[None]:
+    server.process.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        server.process.send_signal(signal.SIGCONT)
+
+
+def pool_of(server: Server) -> Pool:
+    return cast("Any", Pool).from_url(server.url).watched(ConnectionLosses())
+
+
+def clients(server: Server) -> list[dict[str, str]]:
+    return [client for client in server.client.client_list() if client["cmd"] != "client|list"]
+
+
+async def test_the_commands_of_one_turn_travel_in_one_write(server: Server):
+    connection = SharedConnection(pool_of(server), 30)
+    await connection.exchange([("PING",)])
+    reads = server.client.info("stats")["total_reads_processed"]
+    await asyncio.gather(*(connection.exchange([("ECHO", number)]) for number in range(100)))
+    assert server.client.info("stats")["total_reads_processed"] - reads <= 2  # ours, and that of INFO
+    connection.close()
+
+
+async def test_calls_that_come_together_connect_once(server: Server):
+    before = server.client.info("stats")["total_connections_received"]
+    connection = SharedConnection(pool_of(server), 30)
+    await asyncio.gather(*(connection.exchange([("PING",)]) for _ in range(100)))
+    assert server.client.info("stats")["total_connections_received"] - before == 1
+    connection.close()
+
+
+async def test_error_replies_are_returned_beside_the_others(server: Server):
+    connection = SharedConnection(pool_of(server), 30)
+    first, refused, last = await connection.exchange([("ECHO", 1), ("NOSUCH",), ("ECHO", 2)])
+    assert (first, last) == (b"1", b"2")
+    assert isinstance(refused, exceptions.ResponseError)
+    connection.close()
+
+
+async def test_a_lost_connection_fails_the_calls_on_it_and_counts_as_a_loss(server: Server):
+    pool = pool_of(server)
+    connection = SharedConnection(pool, 30)
+    waiting = [asyncio.create_task(connection.exchange([BLOCKED])) for _ in range(3)]
+    await eventually(lambda: any(client["cmd"] == "blpop" for client in clients(server)))
+    server.client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+    failed = await asyncio.gather(*waiting, return_exceptions=True)
+    assert [type(each) for each in failed] == [exceptions.ConnectionError] * 3
+    assert len(set(map(id, failed))) == 3  # each caller raises an error of its own
+    assert pool.losses.count == 0
+    assert await connection.exchange([("ECHO", "again")]) == [b"again"]
+    assert pool.losses.count == 1
+    connection.close()
+
+
+async def test_a_silent_node_fails_the_calls_after_a_while(server: Server):
+    connection = SharedConnection(pool_of(server), 0.2)
+    await connection.exchange([("PING",)])
+    with frozen(server):
+        failed = await asyncio.gather(
+            *(connection.exchange([("ECHO", 1)]) for _ in range(3)), return_exceptions=True
+        )
+    assert [str(each) for each in failed] == ["no reply within 0.2 s"] * 3
+    assert await connection.exchange([("ECHO", "again")]) == [b"again"]
+    connection.close()
+
+
+async def test_a_node_that_goes_on_replying_is_not_silent(server: Server):
+    connection = SharedConnection(pool_of(server), 0.5)
+    clock = asyncio.get_running_loop().time
+    ends = clock() + 1.0
+
+    async def ask() -> None:
+        while clock() < ends:
+            await connection.exchange([("PING",)])
+
+    await asyncio.gather(*(ask() for _ in range(3)))
+    connection.close()
+
+
+async def test_calls_wait_while_the_node_reads_nothing(server: Server):
+    connection = SharedConnection(pool_of(server), 30)
+    await connection.exchange([("PING",)])
+    many = b"x" * 2**20
+    with frozen(server):
+        calls = [asyncio.create_task(connection.exchange([("ECHO", many)])) for _ in range(20)]
+        await eventually(lambda: connection._line and connection._line.is_full)
+        late = asyncio.create_task(connection.exchange([("ECHO", "late")]))
+        await asyncio.sleep(0)
+        assert len(connection._line._waiting) == len(calls)  # pyright: ignore[reportOptionalMemberAccess]
+    assert [reply for (reply,) in await asyncio.gather(*calls)] == [many] * 20
+    assert await late == [b"late"]
+    connection.close()
+
+
+async def test_a_node_that_never_answers_a_connection_is_given_up(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("laurels.valkey.shared_connection.CONNECT_SECONDS", 0.2)
+    connection = SharedConnection(pool_of(server), 30)
+    with frozen(server):
+        failed = await asyncio.gather(
+            *(connection.exchange([("PING",)]) for _ in range(3)), return_exceptions=True
+        )
+        assert [type(each) for each in failed] == [NotSent] * 3
+    assert await connection.exchange([("ECHO", "again")]) == [b"again"]
+    connection.close()
+
+
+async def test_what_closes_fails_what_waits(server: Server):
+    connection = SharedConnection(pool_of(server), 30)
+    waiting = asyncio.create_task(connection.exchange([BLOCKED]))
+    await eventually(lambda: any(client["cmd"] == "blpop" for client in clients(server)))
+    connection.close()
+    with pytest.raises(exceptions.ConnectionError, match="closed"):
+        await waiting
+    await eventually(lambda: not clients(server))
+
+
+async def test_a_write_on_a_lost_connection_may_have_run(server: Server):
+    """A read is only unavailable: it can be asked again."""
+    valkey = Valkey(server.url)
+    await valkey.load_functions()
+    await valkey.run(strings.get("k"))
+    line = valkey._node._shared._line
+    assert line
+    with frozen(server):
+        writing = asyncio.create_task(functions.begin_session(valkey, "k", b"1", 60))
+        reading = asyncio.create_task(valkey.run(strings.get("k")))
+        await eventually(lambda: len(line._waiting) == 2)
+        line.abort("the connection was lost")
+        with pytest.raises(OutcomeUnknown):
+            await writing
+        with pytest.raises(Unavailable):
+            await reading
+    assert await valkey.run(keyspace.exists("other")) is False
+    await valkey.close()
+
+
+def certificate(folder: Path) -> None:
+    """A certificate of this machine that signs itself."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "laurels")])
+    now = datetime.now(UTC)
+    signed = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(
+            x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False
+        )
+        .sign(key, hashes.SHA256())
+    )
+    (folder / "certificate").write_bytes(signed.public_bytes(serialization.Encoding.PEM))
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    (folder / "key").write_bytes(private)
+
+
+@pytest.mark.skipif(
+    shutil.which("redis-server") is None, reason="Valkey's wheel has no TLS; Redis is missing"
+)
+async def test_it_speaks_tls_with_a_password_and_a_database(tmp_path: Path, unused_tcp_port: int):
+    certificate(tmp_path)
+    port, trusted = unused_tcp_port, tmp_path / "certificate"
+    options = {
+        "tls-port": str(port),
+        "tls-cert-file": str(trusted),
+        "tls-key-file": str(tmp_path / "key"),
+        "tls-auth-clients": "no",
+        "bind": "127.0.0.1",
+    }
+    with running(Path(shutil.which("redis-server") or ""), **options) as server:
+        server.client.execute_command("ACL", "SETUSER", "ada", "on", ">secret", "~*", "&*", "+@all")
+        server.client.execute_command("CONFIG", "SET", "requirepass", "other")
+        valkey = Valkey(f"rediss://ada:secret@127.0.0.1:{port}/3?ssl_ca_certs={trusted}")
+        large = "x" * 2**20
+        await asyncio.gather(*(valkey.run(strings.put(f"k{number}", large)) for number in range(9)))
+        assert await valkey.run(strings.get_texts([f"k{number}" for number in range(9)])) == [large] * 9
+        assert b"db=3" in (await valkey.command("CLIENT", "LIST", "TYPE", "normal"))
+        await valkey.close()
+        refused = Valkey(f"rediss://ada:wrong@127.0.0.1:{port}?ssl_ca_certs={trusted}")
+        with pytest.raises(Unavailable, match="refuses the user or password"):
+            await refused.run(strings.get("k"))
+        await refused.close()
+        stranger = Valkey(f"rediss://ada:secret@127.0.0.1:{port}")
+        with pytest.raises(Unavailable, match="certificate"):
+            await stranger.run(strings.get("k"))
+        await stranger.close()
