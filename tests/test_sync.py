@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from waiting import until
@@ -53,14 +53,14 @@ def test_what_is_under_way_is_cancelled_when_it_is_closed(endpoints: Endpoints):
     laurels.close()
     assert is_cancelled.is_set()
     assert task.cancelled()
-    assert not laurels._thread.is_alive()
+    assert not thread_of(laurels).is_alive()
 
 
 def test_who_cannot_open_leaves_no_thread(endpoints: Endpoints):
     laurels = Laurels(valkey_url="redis://127.0.0.1:1", postgres_url=endpoints.postgres_url)
     with pytest.raises(Exception, match="Valkey"):
         laurels.open()
-    assert not laurels._thread.is_alive()
+    assert not thread_of(laurels).is_alive()
 
 
 def test_long_answers_are_iterated(laurels: Laurels):
@@ -120,6 +120,11 @@ def test_an_iteration_that_outlives_the_engine_ends_quietly(endpoints: Endpoints
         assert isinstance(next(updates).value, Snapshot)
         laurels.drop("sync/left")
     updates.close()
+
+
+def thread_of(laurels: Laurels) -> threading.Thread:
+    inside: Any = laurels
+    return inside._thread
 
 
 def followers(laurels: Laurels) -> int:
