@@ -9,7 +9,7 @@ from msgspec import UNSET, UnsetType
 
 from laurels import embedded
 from laurels.access.revocations import Revocations
-from laurels.access.store.keys import KeyStore
+from laurels.access.store.api_keys import KeyStore
 from laurels.access.store.secrets import SecretStore
 from laurels.activity.wiring import Activity
 from laurels.arguments import following

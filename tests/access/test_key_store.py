@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 from sqlalchemy import select
 
-from laurels.access.store.keys import EVERY_PROJECT, SCOPES, KeyStore, Scope
+from laurels.access.store.api_keys import EVERY_PROJECT, SCOPES, KeyStore, Scope
 from laurels.errors import Conflict, InvalidInput
 from laurels.postgres import tables
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from laurels.access.store.keys import KeyStore, name_of_key
+from laurels.access.store.api_keys import KeyStore, name_of_key
 from laurels.access.store.secrets import NewSecret, SecretStore, name_of_secrets
 from laurels.errors import Conflict
 

@@ -16,7 +16,7 @@ from sqlalchemy import NullPool, create_engine, text
 
 from examples.framedle import play as framedle
 from examples.stage import opened
-from laurels.access.store.keys import EVERY_PROJECT, SCOPES
+from laurels.access.store.api_keys import EVERY_PROJECT, SCOPES
 from laurels.cli.boards_file import read_boards
 from laurels.errors import Conflict, NotFound
 from laurels.http.app import create_app

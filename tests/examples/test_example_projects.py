@@ -14,7 +14,7 @@ import pytest
 
 from examples.projects import play as projects
 from examples.stage import opened
-from laurels.access.store.keys import EVERY_PROJECT, SCOPES
+from laurels.access.store.api_keys import EVERY_PROJECT, SCOPES
 from laurels.http.app import create_app
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import pytest
 import structlog
 from structlog.testing import capture_logs
 
-from laurels.access.store.keys import EVERY_PROJECT, SCOPES
+from laurels.access.store.api_keys import EVERY_PROJECT, SCOPES
 from laurels.clock import FixedClock
 from laurels.engine import Laurels
 from laurels.http import middleware, problems
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from fastapi import FastAPI
 
-    from laurels.access.store.keys import Scope
+    from laurels.access.store.api_keys import Scope
     from laurels.embedded import Endpoints
 
 NOON = datetime(2025, 10, 24, 12, tzinfo=UTC)

@@ -14,7 +14,7 @@ from laurels.http.authentication import Keyring
 if TYPE_CHECKING:
     from httpx import AsyncClient
 
-    from laurels.access.store.keys import ApiKey, Scope
+    from laurels.access.store.api_keys import ApiKey, Scope
     from laurels.embedded import Endpoints
 
     from .conftest import MakeKey

@@ -14,7 +14,7 @@ from uuid import UUID
 import pytest
 
 from laurels.access import sessions
-from laurels.access.store.keys import SCOPES, digest_of
+from laurels.access.store.api_keys import SCOPES, digest_of
 from laurels.access.store.secrets import NewSecret
 from laurels.activity.store.people import Campus, User
 from laurels.history.operator_status import CAMPUS_LETTERS
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import httpx
     from fastapi import FastAPI
 
-    from laurels.access.store.keys import Scope
+    from laurels.access.store.api_keys import Scope
     from laurels.engine import Laurels
 
     from .conftest import ClientWith

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from laurels.access.store.keys import SCOPES
+from laurels.access.store.api_keys import SCOPES
 
 if TYPE_CHECKING:
     import httpx

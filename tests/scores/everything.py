@@ -18,7 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 
 from laurels import demo
 from laurels.access import sessions
-from laurels.access.store.keys import EVERY_PROJECT, digest_of
+from laurels.access.store.api_keys import EVERY_PROJECT, digest_of
 from laurels.access.store.secrets import NewSecret
 from laurels.activity import valkey_keys as activity
 from laurels.activity.simulator import SimulationPlan

@@ -13,12 +13,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from laurels.access.store.keys import EVERY_PROJECT, SCOPES
+from laurels.access.store.api_keys import EVERY_PROJECT, SCOPES
 from laurels.errors import Forbidden
 
 if TYPE_CHECKING:
     from laurels.access.players import Player
-    from laurels.access.store.keys import Scope
+    from laurels.access.store.api_keys import Scope
 
 
 @dataclass(frozen=True, slots=True)

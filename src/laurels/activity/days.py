@@ -31,8 +31,8 @@ def _days(timezone: str) -> Days:
 @lru_cache(maxsize=10_000)
 def _days_around(timezone: str, number: int) -> tuple[Day, Day]:
     """The days in which an hour (counted from 1970) begins and ends; no day is shorter than an hour."""
-    tiles = (_days(timezone).find(moment) for moment in (number * HOUR, (number + 1) * HOUR - 1))
-    first, last = (Day(int(tile.text.replace("-", "")), tile.begins, tile.ends) for tile in tiles)
+    found = (_days(timezone).find(moment) for moment in (number * HOUR, (number + 1) * HOUR - 1))
+    first, last = (Day(int(each.text.replace("-", "")), each.begins, each.ends) for each in found)
     return first, last
 
 

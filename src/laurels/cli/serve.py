@@ -19,7 +19,7 @@ import uvicorn
 
 from laurels import demo as demo_project
 from laurels import embedded
-from laurels.access.store.keys import EVERY_PROJECT, SCOPES
+from laurels.access.store.api_keys import EVERY_PROJECT, SCOPES
 from laurels.cli import campus_demo, local_key, open_files
 from laurels.cli.listening import Listener
 from laurels.cli.options import DataDir, Json

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class _Stretch:
+class _OrdinalRange:
     """Consecutive entries of a snapshot, from an ordinal on."""
 
     first: int
@@ -72,7 +72,7 @@ class ArchivedWindows:
             first = query.rank
         else:
             first = 1 if start == "top" else max(1, snapshot.entries - limit + 1)
-        return await self._page(gone, snapshot, _Stretch(first, limit, start, query.change))
+        return await self._page(gone, snapshot, _OrdinalRange(first, limit, start, query.change))
 
     async def standing(self, ref: BoardRef, query: WindowQuery, member: str) -> Standing:
         """Where a member stood: from the window's snapshot, or recounted from the journal."""
@@ -123,7 +123,7 @@ class ArchivedWindows:
         if stood is None:
             raise NotFound(f"{gone}: {member!r} has no archived entry")
         first = max(1, stood.ordinal - above)
-        return await self._page(gone, snapshot, _Stretch(first, stood.ordinal - first + 1 + below))
+        return await self._page(gone, snapshot, _OrdinalRange(first, stood.ordinal - first + 1 + below))
 
     async def ranks(self, board: Board, address: WindowAddress, members: Sequence[bytes]) -> list[int | None]:
         """Each member's rank in the window's snapshot; None if it is not in it."""
@@ -220,7 +220,7 @@ class ArchivedWindows:
         first = max(1, before - limit + 1)
         return first, before - first + 1
 
-    async def _page(self, gone: EndedWindow, snapshot: StoredSnapshot, part: _Stretch) -> Page:
+    async def _page(self, gone: EndedWindow, snapshot: StoredSnapshot, part: _OrdinalRange) -> Page:
         start = part.start
         ranked = await self.snapshots.page(snapshot.id, part.first, part.limit)
         entries = entries_of(gone.board, ranked)

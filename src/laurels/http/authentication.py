@@ -18,7 +18,7 @@ from laurels.access import players, sessions
 from laurels.access.credential_cache import CredentialCache
 from laurels.access.principal import BOOTSTRAPPER, Principal
 from laurels.access.signing import SIGNATURE
-from laurels.access.store.keys import EVERY_PROJECT, digest_of, name_of_key
+from laurels.access.store.api_keys import EVERY_PROJECT, digest_of, name_of_key
 from laurels.access.store.secrets import name_of_secrets
 from laurels.errors import BadSignature, Forbidden, Unauthorized
 from laurels.http import signed_body
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from laurels.access.limits import Limiter
     from laurels.access.players import Player
-    from laurels.access.store.keys import Scope
+    from laurels.access.store.api_keys import Scope
     from laurels.access.store.secrets import ActiveSecret
     from laurels.engine import Laurels
     from laurels.http.operation import Operation

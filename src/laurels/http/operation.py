@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Send
     from starlette.types import Scope as AsgiScope
 
-    from laurels.access.store.keys import Scope
+    from laurels.access.store.api_keys import Scope
 
 PROJECT = "/v1/projects/{project:segment}"
 BOARD = f"{PROJECT}/boards/{{board:segment}}"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from sqlalchemy import func, insert, select, update
 
-from laurels.access.store.keys import Announce, check_label
+from laurels.access.store.api_keys import Announce, check_label
 from laurels.errors import Conflict, InvalidInput
 from laurels.postgres.engine import take_turn
 from laurels.postgres.tables import project_secrets

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Meta, Struct
 from starlette.responses import Response
 
-from laurels.access.store.keys import EVERY_PROJECT
+from laurels.access.store.api_keys import EVERY_PROJECT
 from laurels.boards.definition import BoardDefinition, Owner, StoredBoard, parse_definition
 from laurels.boards.preview import Preview
 from laurels.errors import Forbidden, NotFound

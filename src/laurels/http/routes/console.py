@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from laurels.access import sessions
 from laurels.access.principal import Principal
-from laurels.access.store.keys import SCOPES, Scope, digest_of
+from laurels.access.store.api_keys import SCOPES, Scope, digest_of
 from laurels.errors import Forbidden, Unauthorized
 from laurels.http.authentication import Call, admit_without_key, identify, principal_with
 from laurels.http.encoding import JsonResponse, encode

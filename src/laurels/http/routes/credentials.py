@@ -6,7 +6,7 @@ from uuid import UUID
 
 from msgspec import Struct
 
-from laurels.access.store.keys import ApiKey, Scope
+from laurels.access.store.api_keys import ApiKey, Scope
 from laurels.access.store.secrets import Algorithm, NewSecret, Use
 from laurels.errors import NotFound
 from laurels.http.authentication import Call

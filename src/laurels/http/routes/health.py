@@ -9,7 +9,7 @@ from msgspec import Struct
 from starlette.responses import Response
 
 from laurels import metrics
-from laurels.access.store.keys import EVERY_PROJECT
+from laurels.access.store.api_keys import EVERY_PROJECT
 from laurels.activity.store.totals import BADGES, BOUNDS, COMPUTE, SNAPSHOTS
 from laurels.engine import Laurels
 from laurels.errors import LaurelsError, Unavailable

@@ -13,8 +13,8 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from laurels.http.problems import Overloaded, Stalled
-from laurels.http.server.deadlines import watch
 from laurels.http.server.refusals import refusal
+from laurels.http.server.timeouts import watch
 
 if TYPE_CHECKING:
     import asyncio
