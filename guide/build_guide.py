@@ -36,7 +36,7 @@ COMPRESSED = {".css", ".html", ".js", ".json", ".svg"}
 
 
 class CannotBuild(Exception):
-    """mkdocs printed the reason."""
+    """With what mkdocs printed."""
 
 
 def main() -> None:
@@ -63,9 +63,11 @@ def build(*, force: bool = False) -> bool:
             "NO_MKDOCS_2_WARNING": "1",
             "PYTHONPATH": os.pathsep.join([str(HERE), str(ROOT / "src")]),
         }
-        command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(fresh)]
-        if subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode:
-            raise CannotBuild("The guide cannot be built; the lines above say why.")
+        # Not `--quiet`: mkdocs would not count its warnings then, and `--strict` would let them pass.
+        command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(fresh)]
+        run = subprocess.run(command, cwd=ROOT, env=environment, check=False, capture_output=True, text=True)
+        if run.returncode:
+            raise CannotBuild(f"{run.stdout}{run.stderr}The guide cannot be built; the lines above say why.")
         _trim(fresh)
         shutil.rmtree(old, ignore_errors=True)
         if OUT.exists():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from typing import TYPE_CHECKING
 
 import build_guide
@@ -22,6 +23,19 @@ def pages() -> list[Path]:
 def test_the_guide_builds_and_every_link_leads_somewhere(pages: list[Path]):
     assert build_guide.OUT / "reference" / "http.html" in pages
     assert (build_guide.OUT / "search" / "search_index.json").stat().st_size > 100_000
+
+
+def test_a_broken_link_fails_the_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    for path in build_guide.ROOT.iterdir():
+        if path.name != "docs":
+            (tmp_path / path.name).symlink_to(path)
+    shutil.copytree(build_guide.ROOT / "docs", tmp_path / "docs")
+    with (tmp_path / "docs" / "how-to" / "embed.md").open("a") as page:
+        page.write("\n[one](nowhere.md), [two](deploy.md#no-such-heading)\n")
+    monkeypatch.setattr(build_guide, "ROOT", tmp_path)
+    monkeypatch.setattr(build_guide, "OUT", tmp_path / "guide.built")
+    with pytest.raises(build_guide.CannotBuild, match=r"(?s)nowhere\.md.+no-such-heading"):
+        build_guide.build(force=True)
 
 
 def test_nothing_is_built_when_nothing_changed(pages: list[Path]):
