@@ -30,6 +30,7 @@ from laurels.journal.member_fold import Fold
 from laurels.moments import datetime_of, moment_of
 from laurels.scores.submission import Submission
 from laurels.sync import Laurels
+from laurels.valkey import hashes, streams
 
 if TYPE_CHECKING:
     from laurels.boards.board import Board
@@ -137,7 +138,7 @@ def play(
 
 def rows_by_member(engine: Laurels, board: Board) -> dict[bytes, list[JournalRow]]:
     """The journal rows of what Valkey accepted."""
-    entries = engine.run(engine.engine.valkey.command("XRANGE", board.keys.of_board(0, "journal"), "-", "+"))
+    entries = engine.run(engine.engine.valkey.run(streams.entries(board.keys.of_board(0, "journal"))))
     rows: dict[bytes, list[JournalRow]] = defaultdict(list)
     for _, fields in entries:
         for row in read_entry(FIRST, fields).rows:
@@ -172,7 +173,7 @@ def check(engine: Laurels, name: str, definition: dict[str, Any]) -> None:
                 assert found == {member: each.score for member, each in expected.items()}, window
                 if board.ordering.timed:
                     key = board.window_key(0, WindowAddress(zoned.label, window.slot, cut))
-                    places = engine.run(engine.engine.valkey.command("HGETALL", f"{key}|positions"))
+                    places = engine.run(engine.engine.valkey.run(hashes.get_all(f"{key}|positions")))
                     moments = {
                         member: board.ordering.parse_place(place)[1] for member, place in places.items()
                     }
