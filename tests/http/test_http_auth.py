@@ -119,7 +119,7 @@ async def test_a_board_feeds_another_project_only_by_a_key_for_every_one(
     for feed in (f"{project}-global/score", f"{project}-global/not-there"):
         answer = await client.put(f"{boards}/arcade", json={"feeds": [feed]}, headers=own)
         assert answer.status_code == 403
-        assert answer.json()["detail"] == f"feeds: {feed} is of another project, which takes a key for *"
+        assert answer.json()["detail"] == f"feeds: {feed} is in another project; this needs a key for *"
     feeding = {"feeds": [f"{project}-global/score"]}
     assert (await client.put(f"{boards}/arcade", json=feeding)).status_code == 201
     kept = await client.put(f"{boards}/arcade", json=feeding | {"lateness": "PT1H"}, headers=own)

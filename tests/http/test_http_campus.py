@@ -255,7 +255,10 @@ async def test_a_player_of_no_campus_is_not_found(life: Life, member: str):
 
 
 async def test_a_key_is_nobody(life: Life):
-    assert "a key is nobody" in (await life.problem(403, "/leaderboards/me/summary"))["detail"]
+    assert (
+        "send a player's token instead of an API key"
+        in (await life.problem(403, "/leaderboards/me/summary"))["detail"]
+    )
 
 
 async def test_a_streak_is_as_documented(life: Life):

@@ -167,7 +167,7 @@ async def test_a_body_within_its_limit_may_not_become_larger_than_it(
     assert len(sent) < body.BODY_BYTES < len(padded)
     answer = await client.post(f"{board}/scores", content=sent, headers={"Content-Encoding": coding})
     assert answer.status_code == 413
-    assert answer.json()["detail"] == "the body has more than 1048576 bytes once it is decompressed"
+    assert answer.json()["detail"] == "the decompressed body has more than 1048576 bytes"
 
 
 def test_a_window_that_takes_too_much_memory_is_refused():
@@ -246,6 +246,6 @@ async def test_a_body_that_stalls_is_given_up(
         f"{board}{path}", content=pieces(), headers={"Content-Type": "application/json"}
     )
     assert (answer.status_code, answer.json()["type"]) == (408, "/problems/stalled")
-    assert answer.json()["detail"] == "nothing more of the body came within 0.01 seconds"
+    assert answer.json()["detail"] == "no more of the body arrived within 0.01 seconds"
     assert answer.headers["connection"] == "close"
     assert (await client.get(f"{board}/entries")).json()["total"] == 0

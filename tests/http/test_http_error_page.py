@@ -72,7 +72,7 @@ def page_of(answer: httpx.Response) -> Links:
         ("GET", "/nowhere", 404, "there is no GET /nowhere", "./"),
         ("GET", "/no/where/", 404, "there is no GET /no/where/", "../../"),
         ("GET", "/v1/projects", 401, "A valid API key is needed", "../"),
-        ("POST", "/healthz", 405, "it has GET, HEAD", "./"),
+        ("POST", "/healthz", 405, "this path has GET, HEAD", "./"),
     ],
 )
 async def test_a_browser_is_shown_a_page(

@@ -353,7 +353,7 @@ async def test_a_board_of_another_shape_is_left_alone(client: AsyncClient, game:
     ):
         status, detail = problem(answer)
         assert status == 409
-        assert "is a board of another shape" in detail
+        assert "does not fit the range" in detail
     assert (await client.get(f"{boards}/highscore.d/entries")).json()["total"] == 0
 
 

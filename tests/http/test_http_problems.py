@@ -62,13 +62,13 @@ async def test_a_method_that_a_route_lacks_is_answered_with_those_it_has(
     problem = problem_of(answer)
     assert answer.status_code == 405
     assert answer.headers["allow"] == allowed
-    assert problem["detail"] == f"there is no {method} {path}; it has {allowed}"
+    assert problem["detail"] == f"there is no {method} {path}; this path has {allowed}"
 
 
 @pytest.mark.parametrize(
     ("sent", "detail"),
     [
-        (b"", "empty, where JSON should be"),
+        (b"", "the body is empty: send JSON"),
         (b"{", "Input data was truncated"),
         (b'{"member":"ada","score":NaN}', "JSON is malformed: invalid character (byte 24)"),
         (b'{"member":"ada","score":Infinity}', "JSON is malformed: invalid character (byte 24)"),
@@ -166,7 +166,7 @@ async def test_an_error_that_nobody_foresaw_tells_nothing_but_its_request(
     assert problem["type"] == "/problems/internal"
     assert problem["detail"] == "something went wrong on our side"
     assert "secret" not in answer.text
-    failed = next(line for line in logged if line["event"] == "failed")
+    failed = next(line for line in logged if line["event"] == "request failed")
     assert str(failed["exc_info"]) == "the secret cause"
     assert failed["request_id"] == problem["request_id"]
 

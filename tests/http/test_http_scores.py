@@ -75,7 +75,7 @@ async def test_an_idempotency_key_that_is_not_the_id_is_refused(client: AsyncCli
     )
     assert answer.status_code == 422
     assert answer.json()["errors"] == [
-        {"field": "id", "detail": "is not the id that the header Idempotency-Key gives"}
+        {"field": "id", "detail": "differs from the header Idempotency-Key: send one of them"}
     ]
 
 

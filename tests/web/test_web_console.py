@@ -105,7 +105,7 @@ async def test_a_key_without_admin_is_not_let_in(
     page = await open_page("console")
     await page.get_by_label("Admin key").fill(reader)
     await page.get_by_role("button", name="Sign in").click()
-    await expect(page.get_by_text("the console takes a key with the scope admin")).to_be_visible()
+    await expect(page.get_by_text("the console needs a key with the scope admin")).to_be_visible()
 
 
 async def test_a_board_is_made_and_a_score_is_ranked_on_it(signed_in: SignedIn, project: str):

@@ -1,6 +1,6 @@
 """Laurels over HTTP.
 
-The way of a request: `middleware` gives it an id and logs it, `parameters` reads its path and query,
-`authentication` says who sends it, `body` reads what was sent, a module of `routes/` answers; `encoding` and
-`problems` write the answer. `operation` declares routes, `openapi` describes all of them.
+A request passes `middleware`, which gives it an id and logs it, `parameters`, which reads its path and query,
+`authentication`, which checks its key, `body`, which reads its body, and a module of `routes/`. `encoding` or
+`problems` writes the answer. `operation` declares routes, and `openapi` describes them.
 """

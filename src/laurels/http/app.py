@@ -1,4 +1,4 @@
-"""The app: every route around one engine."""
+"""The app: all routes of one engine."""
 
 from __future__ import annotations
 
@@ -79,14 +79,14 @@ OPERATIONS = [
     for operation in routes.operations
 ]
 BELOW_BOARDS = [operation for operation in OPERATIONS if operation.path.startswith(f"{BOARD}/")]
-# What a page of another origin may read of an answer, beside its body.
+# Response headers that pages of other origins may read.
 EXPOSED = ("ETag", "X-Request-Id", "RateLimit", "RateLimit-Policy", "Retry-After", "Idempotency-Replayed")
-# For how long a browser need not ask again what is allowed.
+# How long a browser may cache a CORS preflight.
 CORS_SECONDS = 7200
 
 
 class App(FastAPI):
-    """FastAPI, with our own way in: thin operations do not pass through its layers."""
+    """A FastAPI app whose operations skip FastAPI's layers."""
 
     entry: ASGIApp
     fast_submit: FastSubmit
@@ -97,12 +97,12 @@ class App(FastAPI):
         else:
             await super().__call__(scope, receive, send)
 
-    def enter_by(self, origins: Sequence[str]) -> None:
-        """From outside: the request middleware; CORS, if other origins are allowed; then the operation."""
+    def build_entry(self, origins: Sequence[str]) -> None:
+        """From the outside in: the request middleware, CORS if other origins are allowed, the operations."""
         entry: ASGIApp = Dispatch(BELOW_BOARDS, self, super().__call__)
         if origins:
             entry = CORSMiddleware(
-                # Inside, so that pages may read problems too.
+                # Inside CORS, so that pages of other origins can read problems.
                 ExceptionMiddleware(entry, handlers={LaurelsError: problems.handle}),
                 allow_origins=origins,
                 allow_methods=("GET", "PUT", "POST", "PATCH", "DELETE"),
@@ -113,7 +113,7 @@ class App(FastAPI):
         self.entry = RequestMiddleware(entry)
 
     def build_middleware_stack(self) -> ASGIApp:
-        """FastAPI's own, without its answer to unexpected errors: the request middleware has ours."""
+        """FastAPI's stack without its handler of unexpected errors: `RequestMiddleware` answers those."""
         return ExceptionMiddleware(AsyncExitStackMiddleware(self.router), handlers=self.exception_handlers)
 
     def openapi(self) -> dict[str, Any]:
@@ -123,12 +123,12 @@ class App(FastAPI):
 
 
 def create_app(laurels: Laurels) -> FastAPI:
-    """The app around an engine that is open by the first request; whoever opened it closes it."""
+    """The app of an engine that the caller opens before the first request, and closes."""
     return _app(laurels, None)
 
 
 def app_from_settings() -> FastAPI:
-    """The app around an engine of its own, open from startup to shutdown: what `uvicorn --factory` calls."""
+    """The app for `uvicorn --factory`: its own engine is open from startup to shutdown."""
     laurels = Laurels()
     configure_logs(laurels.settings)
 
@@ -149,7 +149,7 @@ def _app(
     app.state.keyring = Keyring(laurels)
     app.state.limiter = Limiter(laurels.settings, lambda: laurels.valkey)
     app.state.coalescer = Coalescer[TaggedBody]()
-    # One flat list: what is tried first stands first, and a 405 can say which methods there are.
+    # One flat list: routes are tried in this order, and a 405 can list the methods of a path.
     app.router.routes += [
         *(operation.route() for operation in OPERATIONS),
         *guide.routes(),
@@ -158,5 +158,5 @@ def _app(
     for kind in (LaurelsError, HTTPException):
         app.add_exception_handler(kind, problems.handle)
     app.fast_submit = FastSubmit(scores.SUBMIT, laurels, app.state.keyring, app.state.limiter)
-    app.enter_by(laurels.settings.cors_origins)
+    app.build_entry(laurels.settings.cors_origins)
     return app

@@ -1,9 +1,9 @@
-"""Who asks, and what their key allows.
+"""Authenticates requests and checks what their key allows.
 
-A key belongs to one project, or to every one (`*`). Its scopes: `read` asks; `submit` submits scores;
-`admin` defines and drops boards, removes members, makes and revokes keys, and does what the other two do. A
-player has a token of its project: it may read, and submit for itself where a board takes that. Whoever is
-beyond their project is told so whether that project exists or not, so nobody learns of other tenants.
+A key is for one project, or for every one (`*`). Its scopes: `read` reads; `submit` submits scores; `admin`
+defines and drops boards, removes members, makes and revokes keys, and includes the other two. A player has a
+token of its project: it may read, and submit for itself on boards with `player_writes`. A request for another
+project gets the same 403 whether or not that project exists, so keys cannot discover other tenants.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ NO_PRINCIPAL: Final = Principal("", frozenset(), "")
 
 
 class Keyring:
-    """The keys and secrets in force, as far as this process has cached them."""
+    """Finds active keys and secrets, and caches them."""
 
     def __init__(self, laurels: Laurels, now: Callable[[], float] = time.monotonic) -> None:
         self._laurels = laurels
@@ -53,7 +53,7 @@ class Keyring:
 
     @cached_property
     def _keys(self) -> CredentialCache[bytes, Principal]:
-        # Made by the first request: the engine is open by then.
+        # Created at the first request, when the engine is open.
         return CredentialCache(self._laurels.revocations, self._now)
 
     @cached_property
@@ -62,7 +62,7 @@ class Keyring:
 
     @property
     def generation(self) -> int:
-        """While it stays the same, everything that was recalled is still valid."""
+        """While it stays the same, everything recalled is still valid."""
         return self._laurels.revocations.generation
 
     async def get(self, secret: str, check: Callable[[], None] = lambda: None) -> Principal:
@@ -73,9 +73,9 @@ class Keyring:
         return principal
 
     async def find(self, secret: str, check: Callable[[], None] = lambda: None) -> Principal | None:
-        """The principal with this key or token. `check` is called before a store is asked about it.
+        """The principal with this key or token. `check` is called before a lookup in PostgreSQL.
 
-        Raises `Unauthorized` for a token that is not valid, with the reason.
+        Raises `Unauthorized` with the reason for an invalid token.
         """
         digest = digest_of(secret)
         if players.is_token(secret) and not compare_digest(digest, self._bootstrap):
@@ -99,11 +99,11 @@ class Keyring:
         return await self._keys.find(digest, look_up)
 
     def recall(self, digest: bytes) -> Principal | None:
-        """Like `find_by_digest`, but from the cache alone, without waiting."""
+        """Like `find_by_digest`, but only from the cache, without waiting."""
         return BOOTSTRAPPER if compare_digest(digest, self._bootstrap) else self._keys.recall(digest)
 
     async def secrets(self, project: str) -> tuple[ActiveSecret, ...]:
-        """The project's secrets in force."""
+        """The active secrets of a project."""
 
         async def look_up() -> tuple[str, tuple[ActiveSecret, ...]]:
             return name_of_secrets(project), await self._laurels.secrets.active(project)
@@ -111,7 +111,7 @@ class Keyring:
         return await self._secrets.find(project, look_up) or ()
 
     def recall_secrets(self, project: str) -> tuple[ActiveSecret, ...] | None:
-        """Like `secrets`, but from the cache alone, without waiting."""
+        """Like `secrets`, but only from the cache, without waiting."""
         return self._secrets.recall(project)
 
     async def _find_player(self, token: str, check: Callable[[], None]) -> Principal:
@@ -124,7 +124,7 @@ class Keyring:
 
 @dataclass(slots=True)
 class Call:
-    """A request that its key allows: by whom, to which engine, about which project and board."""
+    """An admitted request: its principal, engine, project and board."""
 
     request: Request
     laurels: Laurels
@@ -138,24 +138,24 @@ class Call:
 
 
 async def identify(request: Request) -> Call:
-    """A request by a key that is in force, or a token that is good."""
+    """Admits a request with an active key or a valid token."""
     return Call(request, request.app.state.laurels, await _principal_of(request))
 
 
 async def admit_without_key(request: Request, _: Operation) -> Call:
-    """A request that needs no key."""
+    """Admits a request without a key."""
     return Call(request, request.app.state.laurels, NO_PRINCIPAL)
 
 
-async def admit_anybody(request: Request, operation: Operation) -> Call:
-    """A request by a key of any project that has the operation's scope."""
+async def admit_any_project(request: Request, operation: Operation) -> Call:
+    """Admits a request with a key of any project that has the operation's scope."""
     call = await identify(request)
     call.principal.check_scope(operation.required_scope)
     return call
 
 
 async def admit_operator(request: Request, operation: Operation) -> Call:
-    """A request by a key of every project that has the operation's scope."""
+    """Admits a request with a key for every project that has the operation's scope."""
     call = await identify(request)
     call.principal.check(EVERY_PROJECT, operation.required_scope)
     return call
@@ -178,7 +178,7 @@ async def _principal_of(request: Request) -> Principal:
 
 
 async def principal_with(request: Request, secret: str) -> Principal:
-    """Who comes with this secret; one that is not good counts against the address that it came from."""
+    """The principal with this key or token; a bad one counts as a failure of the client's address."""
     keyring: Keyring = request.app.state.keyring
     limiter: Limiter = request.app.state.limiter
     try:
@@ -189,9 +189,9 @@ async def principal_with(request: Request, secret: str) -> Principal:
 
 
 async def _signed_in(request: Request, session: str) -> Principal:
-    """Who signed in to the console, as long as their key is in force.
+    """The principal of a console session, if its key is active.
 
-    A session that is over counts against nobody: a page that was left open goes on asking.
+    An ended session does not count as a failure: a page that was left open keeps sending requests.
     """
     sessions.check_origin(request)
     keyring: Keyring = request.app.state.keyring
@@ -206,10 +206,10 @@ async def _signed_in(request: Request, session: str) -> Principal:
 async def admit(
     request: Request, scope: Scope, *, takes_players: bool = False, most_bytes: int = BODY_BYTES
 ) -> Call:
-    """A request about the project, and the board, in its path, by a key that allows it.
+    """Admits a request about the project and board in its path, with a key that allows it.
 
-    What submits is verified if it is signed, or must be: `most_bytes` of its body. An operation that takes
-    players submits for `principal.player`, where there is one, and for nobody else.
+    The signature of a submission is verified if it has or needs one, over a body of up to `most_bytes`. An
+    operation that takes players submits only for `principal.player`, if there is one.
     """
     principal = await _principal_of(request)
     asked: dict[str, str] = request.path_params
@@ -222,20 +222,20 @@ async def admit(
     if scope != "submit":
         return call
     if principal.player:
-        call = await _as_the_board_takes_it(call, principal.player)
-    return await _as_signed(call, most_bytes)
+        call = await _admit_player(call, principal.player)
+    return await _verify_signature(call, most_bytes)
 
 
-async def _as_the_board_takes_it(call: Call, player: Player) -> Call:
-    """The player with those of its groups that the board knows; `Forbidden` where players do not submit."""
+async def _admit_player(call: Call, player: Player) -> Call:
+    """The call with only those groups of the player that the board has; raises if players cannot submit."""
     definition = await call.laurels.definition_in_force(call.board)
     if not definition.player_writes:
-        raise Forbidden(f"players do not submit to {call.board}: it is not defined with player_writes")
+        raise Forbidden(f"players cannot submit to {call.board}: its definition has no player_writes")
     groups = {name: value for name, value in player.groups.items() if name in definition.dimensions}
     return replace(call, principal=replace(call.principal, player=replace(player, groups=groups)))
 
 
-async def _as_signed(call: Call, most_bytes: int) -> Call:
+async def _verify_signature(call: Call, most_bytes: int) -> Call:
     keyring: Keyring = call.request.app.state.keyring
     secrets = keyring.recall_secrets(call.project)
     if secrets is None:

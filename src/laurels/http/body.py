@@ -1,7 +1,6 @@
-"""What a request carries: read within its limit, decompressed, and decoded.
+"""Reads the body of a request within its limit, decompresses and decodes it.
 
-Raw pieces are what was sent, and are told apart from what they stand for: a signature or a fingerprint is
-about the first, JSON about the second.
+Raw pieces are the bytes as sent, which signatures and fingerprints cover. JSON is in the decompressed bytes.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 BODY_BYTES: Final = 2**20
 BATCH_BYTES: Final = 64 * 2**20
 LINE_BYTES: Final = 2**20
-# How long the next piece of a body may take.
+# The longest wait for the next piece of a body.
 STALL_SECONDS: Final = 30.0
 
 JSON: Final = "application/json"
@@ -43,12 +42,12 @@ _SPACE: Final = b" \t\n\r"
 _NO_SPACE: Final = re.compile(r"[^ \t\n\r]")
 _anything = msgspec.json.Decoder(msgspec.Raw)
 _array = msgspec.json.Decoder(list[msgspec.Raw])
-# Finds the end of a value that is known to be JSON; numbers are not read.
+# Finds the end of a value in valid JSON, without parsing its numbers.
 _scan: Final = json.JSONDecoder(parse_int=len, parse_float=len, strict=False).raw_decode
 
 
 def media_type(request: Request, *accepted: str) -> str:
-    """Which of the accepted types the body has; the first when it does not say."""
+    """The body's type, one of the accepted types; the first if the request names none."""
     sent = request.headers.get("content-type", "")
     if sent in accepted:
         return sent
@@ -58,7 +57,7 @@ def media_type(request: Request, *accepted: str) -> str:
         raise UnsupportedMediaType(f"send Content-Type: {' or '.join(accepted)}, not {given}")
     charset = parameters.replace(" ", "").replace('"', "").lower().partition("charset=")[2].partition(";")[0]
     if charset not in ("", "utf-8", "utf8", "us-ascii"):
-        raise UnsupportedMediaType(f"send it in UTF-8, not {charset}")
+        raise UnsupportedMediaType(f"send the body in UTF-8, not {charset}")
     return given or accepted[0]
 
 
@@ -76,7 +75,7 @@ def decode(encoded: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[Decoded])
         found = of_msgspec(error, decoder.type)
         raise InvalidInput.at(found.field, found.detail) from error
     except msgspec.DecodeError as error:
-        raise Malformed(str(error) if encoded else "empty, where JSON should be") from error
+        raise Malformed(str(error) if encoded else "the body is empty: send JSON") from error
     except UnicodeDecodeError as error:
         raise Malformed("not UTF-8") from error
     except RecursionError as error:
@@ -84,7 +83,7 @@ def decode(encoded: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[Decoded])
 
 
 def elements(encoded: bytes) -> Iterator[bytes]:
-    """The elements of an array, each as it was sent, one at a time: a list of all is 30 times as large."""
+    """The elements of an array as sent, one at a time: a list of all would take 30 times the memory."""
     if not encoded.lstrip(_SPACE).startswith(b"["):
         decode(encoded, _array)
     decode(encoded, _anything)
@@ -102,7 +101,7 @@ def elements(encoded: bytes) -> Iterator[bytes]:
 
 
 def _beginning(text: str, start: int) -> int:
-    """Where what is not space begins."""
+    """The index of the next character that is not white space."""
     found = _NO_SPACE.search(text, start)
     return found.start() if found else len(text)
 
@@ -114,7 +113,7 @@ async def read(request: Request, limit: int = BODY_BYTES) -> bytes:
 
 
 async def read_raw(request: Request, limit: int = BODY_BYTES) -> bytes:
-    """The whole body as it was sent."""
+    """The whole body as sent."""
     _check_declared(request, limit)
     piece, more = await _next_piece(request)
     total = len(piece)
@@ -131,13 +130,13 @@ async def read_raw(request: Request, limit: int = BODY_BYTES) -> bytes:
 
 
 def decoder_of(request: Request) -> Decoder | None:
-    """What reads the body; None for one that stands as it is."""
+    """The decoder for the body; None if it is not compressed."""
     named = request.headers.get("content-encoding")
     return decoder_for(named) if named else None
 
 
 def decompressed(decoder: Decoder | None, raw: bytes, limit: int = BODY_BYTES) -> bytes:
-    """What a body that was read whole stands for."""
+    """A whole body, decompressed."""
     if decoder is None:
         return raw
     unpacked = b"".join(_unpacked(decoder, raw, Expansion(limit)))
@@ -148,25 +147,25 @@ def decompressed(decoder: Decoder | None, raw: bytes, limit: int = BODY_BYTES) -
 async def decoded_pieces(
     decoder: Decoder | None, pieces: AsyncGenerator[bytes], limit: int
 ) -> AsyncGenerator[bytes]:
-    """What the raw pieces stand for, a bounded piece at a time."""
+    """The raw pieces, decompressed, in pieces of bounded size."""
     expansion = Expansion(limit)
     async with aclosing(pieces):
         async for piece in pieces:
             for unpacked in (piece,) if decoder is None else _unpacked(decoder, piece, expansion):
                 yield unpacked
-                # What is there already, or unpacked from little, would otherwise keep everybody else waiting.
+                # Other tasks would wait while a body that has arrived, or expands a lot, is decoded.
                 await asyncio.sleep(0)
     if decoder is not None:
         _check_complete(decoder)
 
 
 async def read_lines(pieces: AsyncGenerator[bytes]) -> AsyncGenerator[list[bytes | None]]:
-    """The lines that each piece completes; None for one that is longer than a line may be."""
+    """The lines that each piece completes; None for a line that is too long."""
     line = bytearray()
     async with aclosing(pieces):
         async for piece in pieces:
             first, *others = piece.split(b"\n")
-            # Of a line that is too long no more is kept than tells that it is.
+            # One byte beyond the limit shows that a line is too long; the rest is not kept.
             line += first[: LINE_BYTES + 1 - len(line)]
             if not others:
                 continue
@@ -182,7 +181,7 @@ def _line(line: bytearray) -> bytes | None:
 
 
 async def raw_pieces(request: Request, limit: int) -> AsyncGenerator[bytes]:
-    """What was sent, as it arrives: within the limit, and without a pause that is too long."""
+    """The body as it arrives; raises if it is larger than the limit or stalls."""
     _check_declared(request, limit)
     total = 0
     more = True
@@ -195,12 +194,12 @@ async def raw_pieces(request: Request, limit: int) -> AsyncGenerator[bytes]:
 
 
 async def _next_piece(request: Request) -> tuple[bytes, bool]:
-    """And whether there are more."""
+    """The next piece, and whether more follow."""
     try:
         with Deadline(STALL_SECONDS):
             message = await request.receive()
     except TimeoutError as error:
-        raise Stalled(f"nothing more of the body came within {STALL_SECONDS:g} seconds") from error
+        raise Stalled(f"no more of the body arrived within {STALL_SECONDS:g} seconds") from error
     if message["type"] == "http.disconnect":
         raise ClientDisconnect
     return message.get("body", b""), message.get("more_body", False)

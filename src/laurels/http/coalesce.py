@@ -1,7 +1,6 @@
-"""Coalesces identical concurrent reads: everybody looks at the same top of a board.
+"""Coalesces identical concurrent reads: many clients read the same top of a board.
 
-No answer is older than its request: who asks while a read is under way waits, with all who ask the same, for
-the next one.
+No answer is older than its request: a request that comes during a read shares the next one with all others.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ Answer = TypeVar("Answer")
 
 
 class _PendingRead(Generic[Answer]):
-    """A read under way; and, once somebody waits for it to end, the next one."""
+    """A running read and, if requests wait for its end, the next one."""
 
     __slots__ = ("ended", "next")
 
@@ -30,14 +29,14 @@ class Coalescer(Generic[Answer]):
         self._under_way: dict[Hashable, _PendingRead[Answer]] = {}
 
     async def ask(self, what: Hashable, ask: Callable[[], Awaitable[Answer]]) -> Answer:
-        """The answer to `what`, by the `ask` of whoever came first; what it raises is raised to all."""
+        """The answer to `what`. All requests that share a read get its result or its exception."""
         before = self._under_way.get(what)
         if before is None:
             return await self._ask(what, ask)
         if before.next is None:
             before.ended = asyncio.get_running_loop().create_future()
             before.next = asyncio.create_task(self._ask_after(before.ended, what, ask))
-        # Whoever leaves does not take the answer from the others.
+        # A cancelled request must not cancel the shared read.
         return await asyncio.shield(before.next)
 
     async def _ask_after(
@@ -51,7 +50,7 @@ class Coalescer(Generic[Answer]):
         try:
             return await ask()
         finally:
-            if pending.ended:  # the next takes its place; until then, all who come join that
+            if pending.ended:  # the next read replaces this one; until it starts, requests join it
                 pending.ended.set_result(None)
             else:
                 del self._under_way[what]

@@ -1,6 +1,6 @@
-"""Content-Encoding: a body that was compressed, decompressed as it arrives, a bounded piece at a time.
+"""Decompresses bodies by `Content-Encoding` as they arrive, in pieces of bounded size.
 
-What a small body may become is bounded too: a bomb is refused long before it is unpacked.
+The expansion is bounded too, so a decompression bomb is refused early.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PIECE_BYTES: Final = 2**16
-# Scores as lines shrink 5 to 40 times; nothing but a bomb goes on beyond this.
+# Lines of scores compress 5 to 40 times; only a bomb exceeds this.
 MOST_EXPANSION: Final = 200
 FREE_BYTES: Final = 2**20
-# What RFC 8878 asks every reader to have room for; `zstd -19` needs no more.
+# RFC 8878 asks every decoder to support this; `zstd -19` needs no more.
 WINDOW_BYTES: Final = 2**23
 # Members of gzip or frames of zstd: parallel compressors make one for each block of 64 KiB or more.
 MOST_PARTS: Final = 10_000
 
 
 class Decoder(Protocol):
-    """Takes what arrives, and gives what it stands for."""
+    """Decompresses pieces as they arrive."""
 
     @property
     def is_complete(self) -> bool:
-        """Whether what arrived so far may be all."""
+        """Whether the body may end here."""
         ...
 
     def decode(self, piece: bytes) -> Iterator[bytes]: ...
 
 
 class _ZlibDecompressor(Protocol):
-    """What `zlib.decompressobj` makes."""
+    """The type of `zlib.decompressobj()`."""
 
     @property
     def eof(self) -> bool: ...
@@ -50,10 +50,10 @@ class _ZlibDecompressor(Protocol):
 
 
 class _Parts(ABC):
-    """A body that consists of parts, one behind the other: members of gzip, or frames of zstd.
+    """A body of consecutive parts: members of gzip, or frames of zstd.
 
-    It is read in slices. Where a part ends, what is left of its slice is copied; of a whole body, that would
-    make the work grow with the square of its length.
+    It is decoded in slices, because the rest of a slice is copied where a part ends. Without slices, the work
+    would grow with the square of the body's length.
     """
 
     slice_bytes: ClassVar[int]
@@ -116,7 +116,7 @@ class Gzip(_Parts):
 
 
 class Zstandard(_Parts):
-    # A block of zstd is 4 bytes or more, and at most 128 KiB of output: so a slice becomes at most 4 MiB.
+    # A zstd block has at least 4 bytes and at most 128 KiB of output, so a slice expands to at most 4 MiB.
     slice_bytes = 128
 
     def __init__(self) -> None:
@@ -145,12 +145,12 @@ class Zstandard(_Parts):
 
 
 CODINGS: Final[dict[str, type[Decoder]]] = {"gzip": Gzip, "x-gzip": Gzip, "zstd": Zstandard}
-# As an answer names them; x-gzip is an old word for gzip.
+# As answers list them; x-gzip is an old name of gzip.
 ACCEPTED: Final = ("gzip", "zstd", "identity")
 
 
 def decoder_for(content_encoding: str) -> Decoder | None:
-    """What reads a body of this encoding; None for one that stands as it is."""
+    """A decoder for this encoding; None if the body is not compressed."""
     named = content_encoding.strip().lower()
     if named in ("", "identity"):
         return None
@@ -160,7 +160,7 @@ def decoder_for(content_encoding: str) -> Decoder | None:
 
 
 class Expansion:
-    """How much has arrived, and how much became of it."""
+    """Checks how many bytes arrived, and how many they decompressed to."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -170,8 +170,6 @@ class Expansion:
     def add(self, unpacked: int) -> None:
         self._unpacked += unpacked
         if self._unpacked > self._limit:
-            raise TooLarge(f"the body has more than {self._limit} bytes once it is decompressed")
+            raise TooLarge(f"the decompressed body has more than {self._limit} bytes")
         if self._unpacked > FREE_BYTES + MOST_EXPANSION * self.arrived:
-            raise TooLarge(
-                f"the body becomes more than {MOST_EXPANSION} times as large once it is decompressed"
-            )
+            raise TooLarge(f"the decompressed body is more than {MOST_EXPANSION} times as large as sent")

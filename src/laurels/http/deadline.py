@@ -1,4 +1,4 @@
-"""Ends what waits for too long, with one timer for all that wait.
+"""Time limits, with one timer for all tasks.
 
 `asyncio.timeout` makes a timer for each: 4.1 µs of processor time instead of 0.9, for each piece of a body.
 """
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 _until: dict[asyncio.Task[Any], float] = {}
-"""Who waits, and until when at most, by the clock of its loop."""
+"""When each waiting task times out, by the clock of its loop."""
 _ended: set[asyncio.Task[Any]] = set()
-_next_look: dict[asyncio.AbstractEventLoop, float] = {}
+_next_check: dict[asyncio.AbstractEventLoop, float] = {}
 
 
 class Deadline:
-    """Raises `TimeoutError` if its block takes longer than so many seconds."""
+    """Raises `TimeoutError` if its block takes longer than this many seconds."""
 
     __slots__ = ("_seconds", "_task")
 
@@ -32,7 +32,7 @@ class Deadline:
         assert task is not None  # noqa: S101  # there is one wherever something is awaited
         self._task = task
         until = _until[task] = loop.time() + self._seconds
-        if until < _next_look.get(loop, math.inf):
+        if until < _next_check.get(loop, math.inf):
             _check_at(loop, until)
         return self
 
@@ -47,14 +47,14 @@ class Deadline:
 
 
 def _check_at(loop: asyncio.AbstractEventLoop, moment: float) -> None:
-    _next_look[loop] = moment
+    _next_check[loop] = moment
     loop.call_at(moment, _check, loop, moment)
 
 
 def _check(loop: asyncio.AbstractEventLoop, moment: float) -> None:
-    if _next_look.get(loop) != moment:  # an earlier look took its place
+    if _next_check.get(loop) != moment:  # an earlier check replaced this one
         return
-    del _next_look[loop]
+    del _next_check[loop]
     waiting = [task for task in _until if task.get_loop() is loop and task not in _ended]
     for task in waiting:
         if _until[task] <= moment:

@@ -1,7 +1,6 @@
-"""The short way to thin operations: found and run without the layers that the other routes pass through.
+"""Finds and runs the operations below a board without FastAPI's layers.
 
-FastAPI knows their routes too, for the document and for what it says of a wrong method; whatever is not found
-here goes on to it.
+FastAPI has these routes too, to answer a wrong method; it gets every request that matches none here.
 """
 
 from __future__ import annotations
@@ -19,10 +18,10 @@ if TYPE_CHECKING:
 
     from laurels.http.operation import Operation, RecordedRoute
 
-# What is the same in the paths of all of them; then what tells them apart.
+# The part that all paths share, and the rest.
 _SHAPE: Final = re.compile(r"(/v1/projects/[^/]+/boards/[^/]+)(/.*)", re.DOTALL)
 
-# Paths that are found without looking: those of boards, of a service with very many.
+# Limits of the cache of paths; the number is enough for a service with very many boards.
 MOST_REMEMBERED: Final = 10_000
 LONGEST_REMEMBERED: Final = 200
 
@@ -31,7 +30,7 @@ _Found = tuple["Operation", "RecordedRoute", dict[str, str]]
 
 class Dispatch:
     def __init__(self, operations: Iterable[Operation], app: ASGIApp, rest: ASGIApp) -> None:
-        """`app`: what the operations are told that they belong to; `rest`: what takes everything else."""
+        """`app` becomes the scope's app; `rest` gets all other requests."""
         self._app = app
         self._rest = rest
         self._fixed: dict[tuple[str, str], tuple[Operation, RecordedRoute]] = {}

@@ -1,4 +1,4 @@
-"""How durable a request wants what it writes."""
+"""Reads which durability a request asks for."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 HEADER: Final = "Laurels-Durability"
 DOCUMENTED: Final = {
-    HEADER: "What the answer waits for: `fast`, nothing; `fsync`, the disk; `replicated`, replicas too. "
-    "By default what the deployment is set to."
+    HEADER: "What the answer waits for: `fast` nothing, `fsync` the disk, `replicated` replicas too. "
+    "Default: the setting of the deployment."
 }
 
 
 def durability_of(request: Request) -> Durability | None:
-    """What the request asks for; None leaves it to the deployment."""
+    """The requested durability; None for the deployment's setting."""
     given = request.headers.get(HEADER)
     if given is None:
         return None

@@ -1,6 +1,6 @@
-"""How values are written down: JSON, times in RFC 3339 with Z, scores of int64 boards as strings.
+"""Encodes answers: JSON, times in RFC 3339 with Z, scores of int64 boards as strings.
 
-JSON numbers are doubles to most readers, so an int64 score beyond 2^53 would lose digits on its way.
+Most clients read JSON numbers as doubles, so an int64 score beyond 2^53 would lose digits.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LISTS: Final = frozenset({"entries", "buckets", "windows"})
 _REVALIDATED: Final = "private, no-cache"
 
 
-def _as_builtins(value: Any) -> Any:  # noqa: ANN401  # msgspec hands over what it does not know
+def _as_builtins(value: Any) -> Any:  # noqa: ANN401  # any type that msgspec does not know
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json")
     raise NotImplementedError(type(value).__name__)
@@ -39,7 +39,7 @@ _to_json = msgspec.json.Encoder(enc_hook=_as_builtins).encode
 
 
 class JsonResponse(Response):
-    """With a body that is encoded already."""
+    """A response whose body is already encoded."""
 
     def __init__(self, body: bytes, *headers: tuple[bytes, bytes], status: int = 200) -> None:  # pyright: ignore[reportMissingSuperCall]  # which would encode it
         self.status_code = status

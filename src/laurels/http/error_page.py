@@ -1,7 +1,7 @@
-"""An error as a small HTML page, for a person who meets it in a browser.
+"""An error as a small HTML page, for people who open an address in a browser.
 
-The page has no script and loads nothing but the icon. Its link home is relative, so it holds behind a proxy
-that serves Laurels under a path of its own.
+The page has no script and loads only the icon. Its links are relative, so they work behind a proxy that
+serves Laurels under a path.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def prefers_html(accept: str) -> bool:
 
 
 def _quality(accept: str, media_type: str) -> float:
-    """What the most specific range that matches the media type says (RFC 9110, 12.5.1)."""
+    """The quality of a media type, by the most specific range that matches it (RFC 9110, 12.5.1)."""
     ranges = ("*/*", f"{media_type.partition('/')[0]}/*", media_type)
     found = (-1, 0.0)
     for given in accept.split(","):

@@ -1,9 +1,8 @@
-"""The fast way in, for what is sent most: one score, by a key that this process remembers.
+"""A shortcut for the most frequent request: one score, with a key that this process has cached.
 
-It gives the answer that the operation itself would give, for a third of the work: without a task, without
-ASGI's messages, in one write to the socket; and a head that was read once is not read again. It only ever
-says yes: whatever is not plain (a header with a meaning of its own, a player, a limit, anything that may have
-to be refused) is left to the operation.
+It gives the operation's answer for a third of the work: no task, no ASGI messages, one write to the socket,
+and no parsing of a head that was seen before. It never refuses a request: any that is not plain (a header
+with a meaning of its own, a player, a limit, a value that may be wrong) goes to the operation.
 """
 
 from __future__ import annotations
@@ -42,12 +41,12 @@ if TYPE_CHECKING:
     from laurels.http.authentication import Keyring
     from laurels.http.operation import Operation, RecordedRoute
 
-# Beside those that the operation documents: they change what the body says, or who may read the answer. The
-# last two are read once, and mean something when they come again.
+# Requests with these headers go to the operation, like those with headers that it documents. The last two are
+# allowed once.
 MEANINGFUL: Final = frozenset({b"content-encoding", b"expect", b"origin", b"authorization", b"content-type"})
-# How long an admission is good, unless something is withdrawn: that counts at once.
+# How long an admission is valid; a revocation ends it at once.
 GOOD_SECONDS: Final = 1.0
-# Paths that are found without looking.
+# Paths that are cached.
 MOST_REMEMBERED: Final = 10_000
 
 _NAME: Final = NAME_PATTERN.strip("^$")
@@ -61,43 +60,40 @@ _decode = msgspec.json.Decoder(Submission).decode
 
 @dataclass(slots=True)
 class Admission:
-    """What the head of a request says: to which board, with which key, under which id of the client's own.
-
-    Whether that key still holds is another question, for each request.
-    """
+    """The board, key and request id in a head. Each request checks whether the key is still active."""
 
     project: str
     board: str
-    """With the project, as the engine wants it."""
+    """`project/board`."""
     key: bytes
-    """Its digest."""
+    """The digest of the key."""
     request_id: str
     generation: int = -1
-    """The keyring's, when the key was last found to hold."""
+    """The keyring's generation when the key was last checked."""
     good_until: float = 0.0
-    """Within that generation; then it is asked again."""
+    """When to check the key again, in the same generation."""
 
 
 class FastSubmit:
-    """Beside the app, for a server that has whole requests at hand."""
+    """Takes submissions from a server that has read the whole request."""
 
     def __init__(self, operation: Operation, laurels: Laurels, keyring: Keyring, limiter: Limiter) -> None:
-        """`operation`: the one that submits a score, and takes whatever is not taken here."""
+        """`operation`: the one that submits a score, and gets the requests that are not taken here."""
         self._route = operation.route()
         self._answered = request_series("POST", self._route.path_format, 200)
         self._laurels = laurels
         self._keyring = keyring
         self._limiter = limiter
         documented = operation.options.get("headers", {})
-        self._elsewhere = MEANINGFUL | {name.lower().encode() for name in documented}
+        self._not_taken = MEANINGFUL | {name.lower().encode() for name in documented}
         self._boards: dict[bytes, tuple[str, str]] = {}
 
     def admission(self, scope: Scope) -> Admission | None:
-        """Of a request whose head has come; None: it is left to the operation."""
+        """The admission of a request whose head has arrived; None if it must go to the operation."""
         if scope["method"] != "POST" or scope["query_string"]:
             return None
-        asked, headers = self._asked(scope["raw_path"]), scope["headers"]
-        if asked is None:
+        names, headers = self._names_in(scope["raw_path"]), scope["headers"]
+        if names is None:
             return None
         authorization = content_type = b""
         for name, value in headers:
@@ -105,12 +101,12 @@ class FastSubmit:
                 authorization = value
             elif name == b"content-type" and not content_type:
                 content_type = value
-            elif name in self._elsewhere:
+            elif name in self._not_taken:
                 return None
         if content_type != _JSON or not authorization.startswith(_BEARER):
             return None
         key = digest_of(authorization[len(_BEARER) :].decode("latin-1"))
-        return Admission(*asked, key, given_request_id(headers))
+        return Admission(*names, key, given_request_id(headers))
 
     def take(
         self,
@@ -120,8 +116,8 @@ class FastSubmit:
         answer: Callable[[bytes, bytes], None],
         fail: Callable[[ASGIApp], None],
     ) -> bool:
-        """Whether it is taken. Then one of the two is called, once: `answer` with the lines of the headers
-        and the body of a 200, or `fail` with an app that tells what went wrong.
+        """Returns whether it takes the request. If so, it later calls `answer` with the header lines and the
+        body of a 200, or `fail` with an app that answers the error.
         """
         started = time.perf_counter()
         definition = self._laurels.remembered(admission.board)
@@ -133,7 +129,7 @@ class FastSubmit:
             return False
         is_exact, route = definition.score == "int64", self._route.path_format
 
-        def tell(outcome: Submitted | Exception) -> None:
+        def respond(outcome: Submitted | Exception) -> None:
             if isinstance(outcome, Exception):
                 fail(RequestMiddleware(_Failed(self._route, outcome)))
                 return
@@ -141,8 +137,8 @@ class FastSubmit:
                 encode(outcome, is_exact=is_exact),
                 admission.request_id or made_request_id(),
             )
-            told = request_id.encode("latin-1"), len(content)
-            answer(_HEAD + b"x-request-id: %s\r\ncontent-length: %d\r\n" % told, content)
+            values = request_id.encode("latin-1"), len(content)
+            answer(_HEAD + b"x-request-id: %s\r\ncontent-length: %d\r\n" % values, content)
             seconds = time.perf_counter() - started
             self._answered.add(seconds)
             if is_logged(route):
@@ -150,10 +146,10 @@ class FastSubmit:
                 log_answer(scope, route, "POST", 200, seconds)
                 REQUEST.reset(about)
 
-        return self._laurels.send_soon(admission.board, given, tell)
+        return self._laurels.send_soon(admission.board, given, respond)
 
-    def _asked(self, path: bytes) -> tuple[str, str] | None:
-        """The project, and the board with it, in a path that has nothing to decode."""
+    def _names_in(self, path: bytes) -> tuple[str, str] | None:
+        """The project and `project/board` in a path that needs no decoding."""
         known = self._boards.get(path)
         if known:
             return known
@@ -170,12 +166,12 @@ class FastSubmit:
         generation = self._keyring.generation
         if generation == admission.generation and now < admission.good_until:
             return True
-        is_good = self._is_good(admission)
-        if is_good:
+        is_admitted = self._check(admission)
+        if is_admitted:
             admission.generation, admission.good_until = generation, now + GOOD_SECONDS
-        return is_good
+        return is_admitted
 
-    def _is_good(self, admission: Admission) -> bool:
+    def _check(self, admission: Admission) -> bool:
         project = admission.project
         principal = self._keyring.recall(admission.key)
         if principal is None or self._limiter.limits(principal):
@@ -189,7 +185,7 @@ class FastSubmit:
 
 
 class _Failed:
-    """The operation, from where it failed on."""
+    """An app that raises the operation's error."""
 
     def __init__(self, route: RecordedRoute, error: Exception) -> None:
         self._route = route

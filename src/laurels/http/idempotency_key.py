@@ -1,9 +1,8 @@
-"""`Idempotency-Key`: a request that may be sent again, and is done once.
+"""`Idempotency-Key`: a request that is sent again counts once.
 
-The key stands for one request: its method, its path, its query and its body to the byte; on one board, and of
-one player where it comes from a player. Sent again while it is under way, it is told to wait (409); with
-anything else under the same key, it is refused (422); once it was answered, the answer comes again, with
-`Idempotency-Replayed: true`.
+The key identifies one request to a board: method, path, query and body, byte for byte, and the player if one
+sends it. The same request gets 409 while the first is running, and afterwards the same answer with
+`Idempotency-Replayed: true`. Another request with the same key gets 422.
 """
 
 from __future__ import annotations
@@ -30,20 +29,20 @@ if TYPE_CHECKING:
     from laurels.http.authentication import Call
     from laurels.scores.idempotency import Claim
 
-# So that KEY.INDEX is still an id, a player's own too.
+# Leaves room for KEY.INDEX in an id, also within a player's namespace.
 KEY_BYTES: Final = 200
 REPLAYED: Final = "Idempotency-Replayed"
 
 DOCUMENTED: Final = {
-    "Idempotency-Key": "Another way to give the `id`; it stands for this request alone. Sent again, the "
-    "request gets the same answer, with `Idempotency-Replayed: true`.",
+    "Idempotency-Key": "Another way to give the `id`, which identifies this request only. The same request "
+    "sent again gets the same answer, with `Idempotency-Replayed: true`.",
 }
 
 _KEY: Final = re.compile(rf"[ -~]{{1,{KEY_BYTES}}}")
 
 
 class HasId(Protocol):
-    """What a body gives, under an id."""
+    """A decoded body with an id."""
 
     id: str | None
 
@@ -61,7 +60,7 @@ def key_of(request: Request) -> str | None:
 
 
 class Fingerprint:
-    """What a request is, once all of its body was added."""
+    """The hash of a request, complete after its whole body was added."""
 
     def __init__(self, call: Call) -> None:
         request, player = call.request, call.principal.player
@@ -78,7 +77,7 @@ class Fingerprint:
         return self._hash.hexdigest()
 
     async def of(self, pieces: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
-        """The same pieces, added as they pass."""
+        """Yields the pieces and adds each."""
         async with aclosing(pieces):
             async for piece in pieces:
                 self.add(piece)
@@ -86,16 +85,17 @@ class Fingerprint:
 
 
 def claim(call: Call, key: str, fingerprint: Fingerprint | None = None) -> AbstractAsyncContextManager[Claim]:
-    """The key, for as long as the request is worked on; without a fingerprint, its end will tell."""
-    told = str(fingerprint) if fingerprint else ""
+    """Claims the key while the request runs; a fingerprint that is not known yet is set on the claim."""
     player = call.principal.player
     return call.laurels.idempotency_keys.claim(
-        BoardRef.parse(call.board), player.own_id(key) if player else key, told
+        BoardRef.parse(call.board),
+        player.own_id(key) if player else key,
+        str(fingerprint) if fingerprint else "",
     )
 
 
 def replayed(claim: Claim) -> Response:
-    """The answer that the request got before; raises `KeyReused` if it was another request."""
+    """The stored answer; raises `KeyReused` if it belongs to another request."""
     claim.check()
     return Response(claim.answer, headers={REPLAYED: "true"}, media_type="application/json")
 
@@ -103,7 +103,7 @@ def replayed(claim: Claim) -> Response:
 async def answer_once(
     call: Call, decode: Callable[[bytes], Given], act: Callable[[Given], Awaitable[Response]]
 ) -> Response:
-    """The answer to a JSON body, which is acted on once if the request has a key: the key is then its id."""
+    """The answer to a JSON body. With an `Idempotency-Key`, which becomes its id, `act` runs once."""
     body.media_type(call.request, body.JSON)
     key = key_of(call.request)
     if key is None:
@@ -118,7 +118,7 @@ async def answer_once(
             return replayed(claimed)
         given = decode(body.decompressed(decoder, raw))
         if given.id not in (None, key):
-            raise InvalidInput.at("id", "is not the id that the header Idempotency-Key gives")
+            raise InvalidInput.at("id", "differs from the header Idempotency-Key: send one of them")
         given.id = key
         response = await act(given)
         claimed.answer = bytes(response.body)

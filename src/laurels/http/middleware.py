@@ -1,6 +1,6 @@
-"""What surrounds every answer: a request id, the headers that keep browsers safe, a log line, metrics.
+"""Adds a request id and security headers to every answer, logs it, and counts it.
 
-An ASGI middleware around everything else. What escapes the handlers of errors ends here, as a problem too.
+This is the outermost ASGI middleware. It also answers exceptions that the error handlers did not catch.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from laurels.errors import LaurelsError
 
 REQUEST_ID: Final = re.compile(rb"[!-~]{1,128}")
-# Of an answer that nobody was there to receive; nginx's number.
+# The client closed the connection before the answer, as nginx logs it.
 CLIENT_LEFT: Final = 499
 UNMATCHED: Final = "unmatched"
-# Asked every few seconds by machines.
+# Monitoring requests these every few seconds.
 QUIET: Final = frozenset({"/healthz", "/readyz", "/metrics"})
 
-# Unless the answer has its own. As ASGI has them: in small letters, in bytes.
+# Defaults, which an answer may override. ASGI takes names in lower case.
 HEADERS: Final = (
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
@@ -41,7 +41,7 @@ HEADERS: Final = (
     (b"cache-control", b"no-store"),
 )
 
-# Unlike those of any other process, and cheaper than chance for each request.
+# Request ids are this random text and a number: cheaper than a random id for each request.
 _PROCESS: Final = token_hex(10)
 _numbers = count(1)
 
@@ -66,25 +66,25 @@ class RequestMiddleware:
         started = time.perf_counter()
         status = 0
 
-        async def send_enveloped(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
                 message["headers"] = _headers(message, request_id, scope["state"].get("rate_limit"))
             await send(message)
 
-        about = REQUEST.set(request_id)
+        token = REQUEST.set(request_id)
         try:
-            await self.app(scope, receive, send_enveloped)
+            await self.app(scope, receive, send_with_headers)
         except ClientDisconnect:
             status = status or CLIENT_LEFT
         except Exception as error:
-            if status:  # too late for another answer; the server cuts the connection
+            if status:  # the answer has begun, so the server closes the connection
                 raise
-            await answer_to(scope, error)(scope, receive, send_enveloped)
+            await answer_to(scope, error)(scope, receive, send_with_headers)
         finally:
             record(scope, method, status or 500, time.perf_counter() - started)
-            REQUEST.reset(about)
+            REQUEST.reset(token)
 
 
 def _headers(
@@ -100,7 +100,7 @@ def _headers(
 
 
 def given_request_id(headers: Iterable[tuple[bytes, bytes]]) -> str:
-    """The client's own, if it is fit to be repeated and logged; else ""."""
+    """The client's `X-Request-Id`, if it is safe to log and to send back; else empty."""
     for name, value in headers:
         if name == b"x-request-id" and REQUEST_ID.fullmatch(value):
             return value.decode("ascii")
@@ -119,10 +119,10 @@ def record(scope: Scope, method: str, status: int, seconds: float) -> None:
 
 
 def record_unrouted(error: LaurelsError, client: str, request_id: str) -> None:
-    """Of what no request could be made of."""
+    """Counts and logs an error about bytes that are not a request."""
     request_series("", UNMATCHED, error.status).add(0.0)
     log.info(
-        "refused",
+        "request refused",
         kind=error.kind,
         detail=error.detail,
         status=error.status,

@@ -1,4 +1,4 @@
-"""The OpenAPI document, from how the operations are declared."""
+"""Makes the OpenAPI document from the declared operations."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ if TYPE_CHECKING:
 
 Schema = dict[str, Any]
 
-ABOUT: Final = """Leaderboards: scores come in, and are ranked by hour, day, week, month, year or all time.
+ABOUT: Final = """Leaderboards: submit scores, and read ranks by hour, day, week, month, year or all time.
 
 Send `Authorization: Bearer KEY`, or a player's token. Every error is `application/problem+json` (RFC 9457);
-its `type` leads to an explanation. Every answer has an `X-Request-Id`: yours, if you send one.
+its `type` links to an explanation. Every answer has an `X-Request-Id`: yours, if you send one.
 """
 TAGS: Final = {
-    "boards": "What is ranked, and how.",
-    "scores": "Scores on their way in.",
-    "matches": "Games whose players are rated.",
-    "entries": "Who stands where.",
-    "windows": "The periods that a board is ranked over.",
-    "snapshots": "Windows as they were, archived.",
-    "live": "What changes, as it changes.",
+    "boards": "Define, preview, list and drop boards.",
+    "scores": "Submit scores.",
+    "matches": "Report matches, which change the ratings of their players.",
+    "entries": "Read pages, standings and neighbourhoods; change or remove members.",
+    "windows": "List windows, and read how their scores are distributed.",
+    "snapshots": "Read archived windows.",
+    "live": "Follow changes as they happen.",
     "campus": "Campus leaderboards and streaks, of the project `campus`.",
-    "leaders": "The same boards in the words of the Leaders service: a game is a project.",
-    "keys": "Who may come in: API keys, and the secrets of players and signatures.",
-    "members": "Who is ranked, over all boards of a project.",
-    "jobs": "What is done in the background. For keys of every project.",
-    "deployment": "How the deployment goes. For keys of every project.",
-    "console": "Signing in to the console, from its own pages.",
-    "health": "How the process is. These need no key.",
+    "leaders": "The interface of the Leaders service to the same boards: a game is a project.",
+    "keys": "API keys, and the secrets of players' tokens and signatures.",
+    "members": "Erase a member from all boards of a project.",
+    "jobs": "Background jobs. For keys of every project.",
+    "deployment": "The state of the deployment. For keys of every project.",
+    "console": "Sign in to the console, from its own pages.",
+    "health": "The state of the process. These need no key.",
 }
 _TEXT: Final[Schema] = {"type": "string"}
 HEADER_SCHEMAS: Final[dict[str, Schema]] = {
@@ -69,20 +69,20 @@ REFERENCE: Final = "#/components/schemas/{name}"
 _KEY: Final[Schema] = {
     "type": "http",
     "scheme": "bearer",
-    "description": "A key of the project, or of every one; or a player's token.",
+    "description": "A key of the project or of every project, or a player's token.",
 }
-_LINES: Final[Schema] = {"description": "Text: one submission a line, each judged by itself."}
+_LINES: Final[Schema] = {"description": "Text with one submission per line, each validated by itself."}
 
 _SCORE: Final[Schema] = {
     "type": ["number", "string"],
-    "description": "A number; on an `int64` board a string of decimal digits (on the way in, either).",
+    "description": "A number; on an `int64` board a string of decimal digits (requests may send either).",
     "examples": [1200, "9007199254740993"],
 }
 _NO_SCORE: Final[Schema] = {**_SCORE, "type": ["number", "string", "null"]}
-# What the fields of our values mean, wherever they stand; over what msgspec knows of their types.
+# Descriptions of fields by name, for those that have none. They complete the schemas that msgspec makes.
 FIELDS: Final[dict[str, Schema]] = {
     "member": {
-        "description": "Who is ranked: 1 to 256 bytes of UTF-8, any characters.",
+        "description": "The member that is ranked: 1 to 256 bytes of UTF-8, any characters.",
         "minLength": 1,
         "maxLength": MEMBER_BYTES,
     },
@@ -91,40 +91,47 @@ FIELDS: Final[dict[str, Schema]] = {
     "low": _SCORE,
     "high": _SCORE,
     "rank": {
-        "description": "Counts from 1: one more than how many are better; unique if the board breaks ties."
+        "description": "From 1: one more than the number of better entries; unique if the board breaks ties."
     },
     "previous_rank": {"description": "The rank before this submission."},
-    "board_rank": {"description": "The rank among all."},
-    "dense_rank": {"description": "Counts from 1: one more than how many better scores there are."},
+    "board_rank": {"description": "The rank among all entries."},
+    "dense_rank": {"description": "From 1: one more than the number of different better scores."},
     "ordinal": {"description": "The place in the list, from 1."},
     "percentile": {"description": "The share of entries that are no better, from 0 to 1."},
-    "total": {"description": "How many entries there are."},
-    "change": {"description": "Ranks gained since the window before; null for who was not in it."},
+    "total": {"description": "The number of entries."},
+    "change": {
+        "description": "Ranks gained since the previous window; null for a member that was not in it."
+    },
     "metadata": {"description": "Belongs to the submission that set the entry; at most 4 KiB of JSON."},
     "applied": {"description": "Whether the entry changed."},
     "id": {
-        "description": "Sent again with the same id, a submission counts once: 1 to 256 bytes of UTF-8.",
+        "description": "A submission sent again with the same id counts once. 1 to 256 bytes of UTF-8.",
         "minLength": 1,
         "maxLength": ID_BYTES,
     },
-    "at": {"format": "date-time", "description": "When it was scored. Default: now."},
+    "at": {"format": "date-time", "description": "When the score was made. Default: now."},
     "groups": {"description": "Dimensions of the board, such as country, and their values."},
     "op": {
         "description": "best, last, first or sum, on a board with `allow_op`.",
         "enum": [*OPERATIONS, None],
     },
     "starts_at": {"format": "date-time"},
-    "ends_at": {"format": "date-time", "description": "The window ends right before; null if it never does."},
+    "ends_at": {
+        "format": "date-time",
+        "description": "The first moment after the window; null for all time.",
+    },
     "next_reset_at": {"format": "date-time", "description": "When the current window ends."},
-    "taken_for": {"format": "date-time", "description": "The moment that the snapshot is a picture of."},
+    "taken_for": {"format": "date-time", "description": "The moment that the snapshot shows."},
     "taken_at": {"format": "date-time", "description": "When the snapshot was made."},
     "kept": {"description": "How many of the window's entries are archived."},
-    "source": {"description": "What tells it: the live window, its snapshot, or the journal, recounted."},
-    "next": {"description": "The `cursor` to what follows."},
-    "previous": {"description": "The `cursor` to what comes before."},
-    "absent": {"description": "Those who have no entry."},
-    "index": {"description": "Its place in the batch, from 0."},
-    "rejected_total": {"description": "How many were rejected, when they are more than are listed."},
+    "source": {
+        "description": "Where it comes from: the live window, its snapshot, or a recount of the journal."
+    },
+    "next": {"description": "The `cursor` of the next page."},
+    "previous": {"description": "The `cursor` of the previous page."},
+    "absent": {"description": "The members without an entry."},
+    "index": {"description": "The place in the batch, from 0."},
+    "rejected_total": {"description": "How many were rejected, if more than are listed."},
 }
 
 
@@ -152,7 +159,7 @@ def make_document(operations: Sequence[Operation]) -> Schema:
 
 
 def _finished(part: Any) -> Any:  # noqa: ANN401  # any part of the document
-    """The same with names as they are published, and the type of each choice of texts."""
+    """The document with published names, and with a type for each choice of texts."""
     if isinstance(part, list):
         return [_finished(each) for each in cast("list[Any]", part)]
     if not isinstance(part, dict):
@@ -178,7 +185,7 @@ def _components(operations: Iterable[Operation]) -> Schema:
     for schema in components.values():
         for name, about in FIELDS.items():
             if "description" not in schema.get("properties", {}).get(name, {"description": ""}):
-                schema["properties"][name] = _told(schema["properties"][name], about)
+                schema["properties"][name] = _described_field(schema["properties"][name], about)
     definition = BoardDefinition.model_json_schema(ref_template=REFERENCE.replace("{name}", "{model}"))
     optional = _schemas_of(others) | definition.pop("$defs") | {BoardDefinition.__name__: definition}
     components |= {name: _without_null_defaults(schema) for name, schema in optional.items()}
@@ -186,7 +193,7 @@ def _components(operations: Iterable[Operation]) -> Schema:
 
 
 def _without_null_defaults(schema: Schema) -> Schema:
-    """Generators take a property with a default for one that is always there."""
+    """Removes defaults of null: generators take a property with a default for one that is always there."""
     properties: Schema = schema.get("properties", {})
     for about in properties.values():
         if about.get("default", ...) is None:
@@ -209,8 +216,8 @@ def _pydantic(kind: type) -> Schema:
     raise NotImplementedError(kind)
 
 
-def _told(schema: Schema, about: Schema) -> Schema:
-    """A field's schema with what is known about it; a type of its own takes the place of msgspec's."""
+def _described_field(schema: Schema, about: Schema) -> Schema:
+    """A field's schema with its description; a description with a type replaces the schema."""
     if "type" in about:
         return {**about}
     choices = [_formatted(choice, about) for choice in schema.get("anyOf", [])]
@@ -254,7 +261,7 @@ def _path_parameters(operation: Operation) -> Iterable[Schema]:
 
 
 def query_parameters(kind: type[msgspec.Struct]) -> Iterable[Schema]:
-    """How the fields of `kind` look in a query."""
+    """The fields of `kind` as query parameters."""
     _, components = msgspec.json.schema_components([kind])
     required = components[kind.__name__]["required"]
     for name, schema in components[kind.__name__]["properties"].items():
@@ -268,7 +275,7 @@ def query_parameters(kind: type[msgspec.Struct]) -> Iterable[Schema]:
 
 
 def header_parameters(headers: Mapping[str, str]) -> list[Schema]:
-    """How headers look, by what each means."""
+    """The parameters for headers, given with their descriptions."""
     return [
         {"name": name, "in": "header", "description": about, "schema": HEADER_SCHEMAS.get(name, _TEXT)}
         for name, about in headers.items()
@@ -298,7 +305,7 @@ def _answers(operation: Operation) -> Schema:
     for status, more in options.get("responses", {}).items():
         answers[str(status)] = answers.get(str(status), {}) | more
     if options.get("cached"):
-        answers["304"] = {"description": "What `If-None-Match` names is still the same."}
+        answers["304"] = {"description": "The answer still has the ETag of `If-None-Match`."}
     problems = {*options.get("problems", ()), *((404,) if operation.path.startswith(f"{BOARD}/") else ())}
     return answers | {str(status): _problem_answer(status) for status in problems}
 

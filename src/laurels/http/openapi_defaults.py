@@ -1,6 +1,6 @@
-"""What the document says of every operation: parts of paths, headers and problems of answers, and links.
+"""What operations share in the OpenAPI document: path parameters, response headers, problems and links.
 
-A link leads from an answer to the operations that can take values of it.
+A link leads from an answer to operations that take its values.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 Schema = dict[str, Any]
 
-# Of whatever needs a key; of whatever has a body.
+# Problems of operations that need a key, and of those that have a body.
 ADMITTED: Final = (401, 403, 422, 429, 503)
 CARRYING: Final = (400, 408, 413, 415)
 
 _NAME: Final[Schema] = {"type": "string", "pattern": NAME_PATTERN, "minLength": 1, "maxLength": 64}
 _MEMBER: Final[Schema] = {"type": "string", "minLength": 1, "maxLength": MEMBER_BYTES}
-# What stands in a path, under whichever name.
+# Path parameters by name.
 PATH: Final[dict[str, Schema]] = {
     "project": {"description": "A tenant.", "schema": {**_NAME, "examples": ["acme"]}},
     "game": {"description": "A project.", "schema": {**_NAME, "examples": ["acme"]}},
@@ -51,9 +51,9 @@ PATH: Final[dict[str, Schema]] = {
         "description": "`ls_` and eight characters.",
         "schema": {"type": "string", "minLength": 1, "examples": ["ls_9d3kq0xv"]},
     },
-    "name": {"description": "One of the jobs.", "schema": {"type": "string", "examples": ["snapshots"]}},
+    "name": {"description": "The name of a job.", "schema": {"type": "string", "examples": ["snapshots"]}},
     "letter": {
-        "description": "As it was listed.",
+        "description": "The id of a dead letter.",
         "schema": {"type": "string", "examples": ["17.0.1761307200000-0"]},
     },
     "p": {
@@ -64,19 +64,19 @@ PATH: Final[dict[str, Schema]] = {
 
 HEADERS: Final[dict[str, Schema]] = {
     "RequestId": {
-        "description": "Under which the log has this request: the client's own, if it sent one.",
+        "description": "The id of this request in the log: the client's own, if it sent one.",
         "schema": {"type": "string", "examples": ["0f6a1f0c6f0b4c0f9d0a5a3c2f9e8b7d"]},
     },
     "ETag": {
-        "description": "Stands for this very answer; `If-None-Match` asks whether it is still the same.",
+        "description": "Identifies this answer. Send it as `If-None-Match` to get 304 while it is the same.",
         "schema": {"type": "string", "examples": ['"7f8cbb6d43ea9c27bd4fe5dd61b6fb0f"']},
     },
     "RetryAfter": {
-        "description": "After how many seconds to try again.",
+        "description": "How many seconds to wait before trying again.",
         "schema": {"type": "integer", "minimum": 0, "examples": [1]},
     },
     "Replayed": {
-        "description": "`true` when this `Idempotency-Key` was answered before, and this is that answer.",
+        "description": "`true` if this is the stored answer to an earlier request with the same key.",
         "schema": {"type": "string", "enum": ["true"]},
     },
     "WwwAuthenticate": {
@@ -89,7 +89,7 @@ REPLAYING: Final = ("submit", "submit_batch", "report_match", "set_metadata", "p
 _BOARD: Final = {"project": "$request.path.project", "board": "$request.path.board"}
 _MEMBER_OF: Final = {**_BOARD, "member": "$response.body#/member"}
 _THERE: Final = {**_BOARD, "member": "$request.path.member"}
-# From an operation's answer: to which operations, and with what.
+# By operation: the operations that take values of its answer, with these values.
 LINKS: Final[dict[str, dict[str, dict[str, str]]]] = {
     "define_board": dict.fromkeys(
         (
@@ -124,7 +124,7 @@ LINKS: Final[dict[str, dict[str, dict[str, str]]]] = {
 
 
 def complete(operations: Iterable[Schema], problem_answer: Callable[[int], Schema]) -> None:
-    """Adds to each operation what all of its kind have."""
+    """Adds the shared problems, headers and links to each operation."""
     described = list(operations)
     known = {operation["operationId"] for operation in described}
     for operation in described:

@@ -7,11 +7,11 @@
         ...
 
 `call` is the admitted request. A parameter that the path names is that part of the path; `query` is the query
-and `given` the JSON body, each by its type. A value that the function returns is sent as JSON, None as 204. A
-`Response` is sent as it is; `answer` then names the type that the document shows. The docstring is the
+and `given` the JSON body, decoded as their types. A value that the function returns is sent as JSON, None as
+204. A `Response` is sent as it is; `answer` then names the type for the document. The docstring is the
 operation's summary and description.
 
-FastAPI has the routes in its app, but does not run them: decision 0037 says why.
+FastAPI's app has the routes, but does not run them: decision 0037 says why.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ Declare = Callable[[Endpoint], Endpoint]
 
 
 class IndexedHeaders(Headers):
-    """Headers in a dictionary: Starlette searches a list for each look."""
+    """Headers in a dictionary: Starlette searches a list at each access."""
 
     def __init__(self, raw: list[tuple[bytes, bytes]]) -> None:  # pyright: ignore[reportMissingSuperCall]  # which only keeps them
         self._list = raw
@@ -62,7 +62,7 @@ class IndexedHeaders(Headers):
     def __contains__(self, key: object) -> bool:
         return isinstance(key, str) and key.lower().encode("latin-1") in self._first
 
-    def get(self, key: str, default: Any = None) -> Any:  # noqa: ANN401  # as Mapping has it
+    def get(self, key: str, default: Any = None) -> Any:  # noqa: ANN401  # as in Mapping
         found = self._first.get(key.lower().encode("latin-1"))
         return default if found is None else found.decode("latin-1")
 
@@ -96,41 +96,41 @@ class Body:
     others: dict[str, Any] = field(default_factory=dict[str, Any])
     """Examples in other media types than JSON."""
     type: Any = None
-    """For an operation that reads its body itself."""
+    """The type of a body that the operation reads itself."""
 
 
 class RouteOptions(TypedDict, total=False):
     scope: Scope
-    """Of the key that it needs; none for what is open to all."""
+    """The scope that a key needs; left out if no key is needed."""
     status: int | tuple[int, ...]
-    """Of an answer with a value; 200 by default. Several where the operation returns a `Response`."""
+    """The status of an answer with a value, by default 200; several if the operation returns a `Response`."""
     example: Any
-    """Of the answer."""
+    """An example of the answer."""
     answer: Any
     """The type of the answer, for an operation that returns a `Response`."""
     media_type: str
-    """Of the answer, where it is not JSON."""
+    """The type of an answer that is not JSON."""
     responses: dict[int, dict[str, Any]]
-    """Other statuses, or more about one: OpenAPI's response objects."""
+    """Other statuses, or more about one, as OpenAPI's response objects."""
     body: Body
     headers: dict[str, str]
-    """Request headers with a meaning of their own, and what it is."""
+    """Request headers that the operation reads, with their descriptions."""
     problems: tuple[int, ...]
-    """Statuses of the errors that are its own, beside those of all operations."""
+    """Statuses of errors that not all operations have."""
     decode: Callable[[Call, bytes], Any]
     """Reads the JSON body; by default it is decoded as the type of `given`."""
     idempotent: bool
-    """Whether `Idempotency-Key` makes a repeated request count once; `given` has an `id` then."""
+    """Whether a request repeated with its `Idempotency-Key` counts once; `given` then has an `id`."""
     cached: bool
-    """Whether the answer has an ETag, and concurrent requests for the same share one."""
+    """Whether the answer has an ETag, and identical concurrent requests share one."""
     takes_players: bool
-    """Whether a player's token may submit; the operation then submits for `call.principal.player` alone."""
+    """Whether a player's token may submit; the operation then submits for `call.principal.player` only."""
     most_bytes: int
-    """How long the body may be."""
+    """The longest body."""
 
 
 class Operation:
-    """One method of one path; an ASGI app."""
+    """An ASGI app for one method of one path."""
 
     def __init__(
         self,
@@ -164,7 +164,7 @@ class Operation:
 
     @property
     def required_scope(self) -> Scope:
-        assert self.scope is not None, f"{self.method} {self.path} has no scope"  # noqa: S101  # as it is declared
+        assert self.scope is not None, f"{self.method} {self.path} has no scope"  # noqa: S101  # a wrong declaration
         return self.scope
 
     def _decoder(self) -> Callable[[Call, bytes], Any]:
@@ -211,14 +211,14 @@ class Operation:
 
 
 def _value_of(returned: Any) -> Any:  # noqa: ANN401  # any annotation
-    """The type of the values among what an endpoint returns."""
+    """The type of the value that an endpoint returns, apart from None and `Response`."""
     each_of = get_args(returned) if isinstance(returned, UnionType) else (returned,)
     values = [each for each in each_of if each not in (None, NoneType, Response)]
     return values[0] if values else None
 
 
 async def admit_to_project(request: Request, operation: Operation) -> Call:
-    """By a key of the project in the path that has the operation's scope."""
+    """Admits a request with a key of the project in the path that has the operation's scope."""
     return await admit(
         request,
         operation.required_scope,
@@ -229,16 +229,16 @@ async def admit_to_project(request: Request, operation: Operation) -> Call:
 
 @dataclass(frozen=True)
 class Routes:
-    """The operations of a part of the API, in the order in which their paths are tried."""
+    """The operations of a part of the API, in the order in which their paths are matched."""
 
     tag: str
     admit: Callable[[Request, Operation], Awaitable[Call]] = admit_to_project
     needs: str = ""
-    """What a key needs beside the scope, as the document says it."""
+    """What a key needs besides the scope, for the document."""
     in_path: dict[str, dict[str, Any]] = field(default_factory=dict[str, "dict[str, Any]"])
-    """Parts of its paths that mean something else here than in other routes, as OpenAPI describes them."""
+    """Path parameters that differ from those of other routes, as OpenAPI describes them."""
     checks_query: bool = True
-    """Whether a query that the operation does not know is refused."""
+    """Whether unknown query parameters are refused."""
     operations: list[Operation] = field(default_factory=list["Operation"])
 
     def get(self, path: str, **options: Unpack[RouteOptions]) -> Declare[Endpoint]:

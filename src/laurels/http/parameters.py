@@ -1,7 +1,7 @@
-"""What a request's path and query say.
+"""Reads the path and the query of a request.
 
-Routes see the path as it was sent, percent-encoded, and decode its parts after they are told apart: so a
-member called `x/around` is `x%2Faround`, and never the neighbourhood of `x`.
+Routes match the path as sent, percent-encoded, and decode its parts afterwards. So a member called `x/around`
+is `x%2Faround`, and never the neighbourhood of `x`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Parameters = TypeVar("Parameters", bound=Struct)
 
-# Of a query or a form; no route has more than ten.
+# Limits a query or a form; no route has more than ten parameters.
 MOST_PAIRS: Final = 100
 
 _NAME: Final = re.compile(NAME_PATTERN)
@@ -39,8 +39,8 @@ class NoParameters(Struct, forbid_unknown_fields=True):
 
 
 class AroundParameters(WindowQuery, frozen=True):
-    above: Annotated[int, Meta(ge=0, le=AROUND_LIMIT, description="How many better ones.")] = 5
-    below: Annotated[int, Meta(ge=0, le=AROUND_LIMIT, description="How many worse ones.")] = 5
+    above: Annotated[int, Meta(ge=0, le=AROUND_LIMIT, description="How many better entries.")] = 5
+    below: Annotated[int, Meta(ge=0, le=AROUND_LIMIT, description="How many worse entries.")] = 5
 
 
 class DistributionParameters(WindowQuery, frozen=True):
@@ -48,36 +48,34 @@ class DistributionParameters(WindowQuery, frozen=True):
 
 
 class WindowsParameters(Struct, forbid_unknown_fields=True):
-    period: Annotated[str | None, Meta(description="Only the windows of this name.")] = None
+    period: Annotated[str | None, Meta(description="Only the windows of this period.")] = None
     group: Annotated[str | None, Meta(description="Count the entries of this group.")] = None
     limit: Annotated[int, Meta(ge=1, le=1000, description="How many windows, at most.")] = 100
 
 
 class HistoryParameters(Struct, forbid_unknown_fields=True):
-    period: Annotated[str | None, Meta(description="A window by its name. Default: the board's first.")] = (
-        None
-    )
-    group: Annotated[str | None, Meta(description="Ranked within a group. Default: everybody.")] = None
+    period: Annotated[str | None, Meta(description="A period of the board. Default: its first.")] = None
+    group: Annotated[str | None, Meta(description="Rank within this group. Default: all members.")] = None
     limit: Annotated[int, Meta(ge=1, le=HISTORY_LIMIT, description="How many windows, at most.")] = 30
-    cursor: Annotated[str | None, Meta(description="`next` of the answer before.")] = None
+    cursor: Annotated[str | None, Meta(description="`next` of the previous page.")] = None
 
 
 class SnapshotsParameters(Struct, forbid_unknown_fields=True):
-    period: Annotated[str | None, Meta(description="Only of the windows of this name.")] = None
+    period: Annotated[str | None, Meta(description="Only snapshots of this period.")] = None
     group: Annotated[
-        str | None, Meta(description="Only of this group; empty for the whole board. Default: of all.")
+        str | None, Meta(description="Only snapshots of this group; empty for the whole board. Default: all.")
     ] = None
     limit: Annotated[int, Meta(ge=1, le=PAGE_LIMIT, description="How many snapshots, at most.")] = 100
-    cursor: Annotated[str | None, Meta(description="`next` of the answer before.")] = None
+    cursor: Annotated[str | None, Meta(description="`next` of the previous page.")] = None
 
 
 class SnapshotParameters(Struct, forbid_unknown_fields=True):
     limit: Annotated[int, Meta(ge=1, le=PAGE_LIMIT, description="How many entries.")] = 100
-    cursor: Annotated[str | None, Meta(description="`next` of the answer before.")] = None
+    cursor: Annotated[str | None, Meta(description="`next` of the previous page.")] = None
 
 
 def read_query(request: Request, kind: type[Parameters]) -> Parameters:
-    """The query parameters; one that is unknown, given twice or wrong is refused."""
+    """The query parameters; unknown, repeated and invalid ones are refused."""
     sent: bytes = request.scope["query_string"]
     return parse_pairs(sent, kind) if sent or _requires_some(kind) else kind()
 
@@ -90,7 +88,7 @@ def _requires_some(kind: type[Struct]) -> bool:
 def parse_pairs(
     sent: bytes, kind: type[Parameters], what: Literal["parameter", "field"] = "parameter"
 ) -> Parameters:
-    """What `name=value&…` says, in a query or in a form."""
+    """Parses `name=value&…` in a query or a form."""
     given = _pairs(sent, "the query" if what == "parameter" else "the form")
     names = kind.__struct_encode_fields__
     for name in given:
@@ -100,8 +98,8 @@ def parse_pairs(
         found = msgspec.convert(given, kind, strict=False)
     except msgspec.ValidationError as error:
         wrong = of_msgspec(error, kind)
-        told = f"not {given.get(wrong.field)!r}"
-        detail = re.sub(r"not a string$", lambda _: told, wrong.detail)
+        value = f"not {given.get(wrong.field)!r}"
+        detail = re.sub(r"not a string$", lambda _: value, wrong.detail)
         raise InvalidInput.at(wrong.field, detail) from error
     for name, field in zip(names, kind.__struct_fields__, strict=True):
         # A parameter is left out, never null.
@@ -126,7 +124,7 @@ def _pairs(sent: bytes, what: str) -> dict[str, str]:
 
 
 def check_name(field: str, name: str) -> str:
-    """A project or a board: 1 to 64 of `A-Z a-z 0-9 - _ .`."""
+    """The name of a project or a board, 1 to 64 of `A-Z a-z 0-9 - _ .`; raises `InvalidInput` otherwise."""
     if not _NAME.fullmatch(name):
         raise InvalidInput.at(field, "must be 1 to 64 of A-Z a-z 0-9 - _ .")
     return name
@@ -153,7 +151,7 @@ class _Segment(Convertor[str]):
 
 
 class _Member(_Segment):
-    """A member: what follows up to the end, for clients and proxies that do not encode its slashes."""
+    """A member: the rest of the path, for clients and proxies that do not encode slashes."""
 
     regex = ".+"
 

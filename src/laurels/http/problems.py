@@ -1,7 +1,7 @@
-"""Every error as one kind of answer: RFC 9457 `application/problem+json`, or a page for people in a browser.
+"""Answers every error in one format: RFC 9457 `application/problem+json`, or a page for people in a browser.
 
-A problem's `type` is `/problems/<kind>`, where the server explains it. What an error says of the inside of a
-deployment (addresses, stack traces) goes to the log, under the request's id, and not to the caller.
+A problem's `type` is `/problems/<kind>`, where the server explains it. Details of the deployment (addresses,
+stack traces) go to the log with the request's id, not to the caller.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Malformed(LaurelsError):
 
 
 class MalformedRequest(Malformed):
-    """Not HTTP, or not as RFC 9112 has it."""
+    """Not HTTP, or against RFC 9112."""
 
     title = "The request cannot be read"
 
@@ -63,7 +63,7 @@ class MalformedRequest(Malformed):
 class MethodNotAllowed(LaurelsError):
     status = 405
     kind = "method-not-allowed"
-    title = "There is no such method here"
+    title = "The method is not allowed"
 
     def __init__(self, detail: str, allowed: Sequence[str]) -> None:
         super().__init__(detail)
@@ -97,13 +97,13 @@ class HeadersTooLarge(LaurelsError):
 class NotImplementedHere(LaurelsError):
     status = 501
     kind = "not-implemented"
-    title = "The server does not do this"
+    title = "The server does not support this"
 
 
 class VersionNotSupported(LaurelsError):
     status = 505
     kind = "http-version"
-    title = "This version of HTTP is not spoken here"
+    title = "The version of HTTP is not supported"
 
 
 class Overloaded(LaurelsError):
@@ -115,12 +115,12 @@ class Overloaded(LaurelsError):
 class UnsupportedMediaType(LaurelsError):
     status = 415
     kind = "unsupported-media-type"
-    title = "The body's media type is not understood"
+    title = "The body's media type is not supported"
 
 
 class UnsupportedEncoding(UnsupportedMediaType):
     kind = "unsupported-encoding"
-    title = "The body's encoding is not understood"
+    title = "The body's encoding is not supported"
 
     def __init__(self, detail: str, accepted: Sequence[str]) -> None:
         super().__init__(detail)
@@ -128,7 +128,7 @@ class UnsupportedEncoding(UnsupportedMediaType):
 
 
 class Internal(LaurelsError):
-    """Whatever nobody foresaw."""
+    """An unexpected error."""
 
 
 class NotReady(Unavailable):
@@ -145,32 +145,32 @@ EXPLANATIONS: Final[dict[type[LaurelsError], str]] = {
     Malformed: "The body is not what its media type and encoding say: not JSON, not UTF-8, nested too "
     "deeply, damaged, or cut short. Or the request is not HTTP/1.1 (RFC 9112), and the connection closes.",
     Unauthorized: "Send `Authorization: Bearer KEY` with a key that is in force.",
-    BadSignature: "A signature is missing where one is required, or is not good; `detail` says how to sign. "
-    "Sign every request anew, a repeated one too.",
-    Forbidden: "The key is in force, but for another project, or without the scope that this needs.",
-    NotFound: "There is no such route, board, window or member; or what was asked for is no longer kept.",
-    MethodNotAllowed: "The route exists, but not with this method; `Allow` lists those that it has.",
+    BadSignature: "A required signature is missing, or a signature is not valid; `detail` says how to sign. "
+    "Sign every request with a new nonce, repeated ones too.",
+    Forbidden: "The key is in force, but it is for another project or lacks the scope that this needs.",
+    NotFound: "There is no such route, board, window or member, or it is no longer kept.",
+    MethodNotAllowed: "The route does not have this method; `Allow` lists its methods.",
     Stalled: "Request line and headers took longer than 10 seconds, or the next piece of the body longer "
     "than 30. Send the request again.",
     Conflict: "The change contradicts what the board already holds; `detail` says what to do instead.",
     DropNotAllowed: "The change would drop entries or snapshots; `drops` says how many, of which windows. "
     "To allow it, name these windows: `?allow_drop=weekly,monthly`. `?allow_drop=all` drops a whole board.",
-    InFlight: "A request with this `Idempotency-Key` is under way. Try again after `Retry-After` seconds.",
+    InFlight: "A request with this `Idempotency-Key` is running. Try again after `Retry-After` seconds.",
     KeyTaken: "The board names its keys in Valkey itself, and another program uses one of them. The log has "
     "the key.",
-    TooLarge: "A body has at most 1 MiB; a batch at most 64 MiB: as it is sent, and once it is decompressed.",
-    TargetTooLong: "Path and query together have at most 48 KiB. Ask for less at once.",
+    TooLarge: "A body may have 1 MiB, and a batch 64 MiB, both as sent and after decompression.",
+    TargetTooLong: "Path and query together may have 48 KiB. Ask for less at once.",
     UnsupportedMediaType: "Send `Content-Type: application/json`, in UTF-8; a batch may be "
     "`application/x-ndjson`.",
-    UnsupportedEncoding: "Send the body as it is, or with `Content-Encoding: gzip` or `zstd`.",
+    UnsupportedEncoding: "Send the body uncompressed, or with `Content-Encoding: gzip` or `zstd`.",
     InvalidInput: "A value is wrong; `errors` names each field, and why.",
-    KeyReused: "An `Idempotency-Key` stands for one request: same method, path, query and body. Choose "
+    KeyReused: "An `Idempotency-Key` belongs to one request: the same method, path, query and body. Choose "
     "another.",
     StaleCursor: "The cursor belongs to another board, window or definition: begin again without it.",
-    RateLimited: "Go on after `Retry-After` seconds; `RateLimit-Policy` says how much is allowed.",
-    HeadersTooLarge: "Request line and headers together have at most 64 KiB, and at most 100 headers; "
-    "extensions and trailers of a chunked body at most 16 KiB.",
-    Internal: "An error on our side. The log has it under the answer's `request_id`.",
+    RateLimited: "Try again after `Retry-After` seconds; `RateLimit-Policy` says how much is allowed.",
+    HeadersTooLarge: "Request line and headers together may have 64 KiB and 100 headers; extensions and "
+    "trailers of a chunked body 16 KiB.",
+    Internal: "An error of the server. The log has it under the answer's `request_id`.",
     NotImplementedHere: "The server does not know the method or the `Transfer-Encoding`; `detail` says what "
     "to send.",
     Unavailable: "A store does not answer; nothing was changed. Try again after `Retry-After` seconds.",
@@ -184,11 +184,11 @@ BY_KIND: Final = {kind.kind: kind for kind in EXPLANATIONS}
 
 
 class Problem(msgspec.Struct, omit_defaults=True):
-    """What went wrong (RFC 9457). `type` is where it is explained, `instance` the path that was asked.
+    """What went wrong (RFC 9457). `type` links to an explanation, `instance` is the path of the request.
 
-    `retry_with`: where the outcome is unknown, the id under which the submission can safely be sent again.
-    `accepted`: how many submissions of a batch counted before it broke off. `drops`: what the change would
-    take away of each window.
+    `retry_with`: if the outcome is unknown, the id with which the submission can safely be sent again.
+    `accepted`: how many submissions of a batch counted before it failed. `drops`: what the change would drop
+    from each window.
     """
 
     type: str
@@ -209,7 +209,7 @@ def type_of(problem: LaurelsError | type[LaurelsError]) -> str:
 
 
 async def handle(request: Request, error: Exception) -> Response:
-    """The one handler, for every exception that there is."""
+    """Handles every exception of the app."""
     return answer_to(request.scope, error)
 
 
@@ -224,7 +224,7 @@ def answer_to(scope: Scope, error: Exception) -> Response:
 
 
 def unrouted(error: LaurelsError, request_id: str) -> tuple[dict[str, str], bytes]:
-    """Headers and body of the answer to what no request can be made of: there is no path, so no instance."""
+    """Headers and body of the answer to bytes that are not a request, so without a path as instance."""
     problem = Problem(
         type=type_of(error),
         title=error.title,
@@ -237,7 +237,7 @@ def unrouted(error: LaurelsError, request_id: str) -> tuple[dict[str, str], byte
 
 
 def encode_problem(scope: Scope, error: LaurelsError) -> bytes:
-    """The JSON of a problem that another kind of answer carries."""
+    """The JSON of a problem that is sent within another answer."""
     _record(error, error)
     return msgspec.json.encode(_content(scope, error))
 
@@ -247,7 +247,7 @@ def _content(scope: Scope, problem: LaurelsError) -> Problem:
         type=type_of(problem),
         title=problem.title,
         status=problem.status,
-        detail=_told(problem),
+        detail=_detail(problem),
         instance=scope["path"],
         request_id=scope["state"]["request_id"],
         errors=problem.fields if isinstance(problem, InvalidInput) else (),
@@ -259,7 +259,7 @@ def _content(scope: Scope, problem: LaurelsError) -> Problem:
 
 
 def known(scope: Scope, error: Exception) -> LaurelsError:
-    """The error in our words, whoever raised it."""
+    """The error as a `LaurelsError`, from any library."""
     if isinstance(error, LaurelsError):
         return error
     if not isinstance(error, HTTPException):
@@ -269,11 +269,11 @@ def known(scope: Scope, error: Exception) -> LaurelsError:
         return NotFound(f"there is no {asked}")
     if error.status_code == 405:
         allowed = _allowed(scope)
-        return MethodNotAllowed(f"there is no {asked}; it has {', '.join(allowed)}", allowed)
+        return MethodNotAllowed(f"there is no {asked}; this path has {', '.join(allowed)}", allowed)
     return Malformed(error.detail) if error.status_code < 500 else Internal(error.detail)
 
 
-def _told(problem: LaurelsError) -> str:
+def _detail(problem: LaurelsError) -> str:
     if not isinstance(problem, Unavailable) or isinstance(problem, NotReady):
         return problem.detail
     explained = EXPLANATIONS[BY_KIND[problem.kind]]
@@ -307,6 +307,6 @@ def _allowed(scope: Scope) -> list[str]:
 
 def _record(problem: LaurelsError, error: Exception) -> None:
     if isinstance(problem, Unavailable):
-        log.warning("not answered", kind=problem.kind, detail=problem.detail)
+        log.warning("request failed: a store is unavailable", kind=problem.kind, detail=problem.detail)
     elif problem.status >= 500:
-        log.error("failed", exc_info=error)
+        log.error("request failed", exc_info=error)

@@ -1,7 +1,6 @@
 """Verifies the signature of a request before any of its body counts.
 
-The body is read whole, as it was sent, into memory or (if it is large) a temporary file; the operation then
-reads it from there.
+The whole body is read as sent, into memory or, if large, a temporary file. The operation reads it there.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ PIECE_BYTES: Final = 2**16
 async def verified(
     request: Request, laurels: Laurels, project: str, secrets: Sequence[ActiveSecret], limit: int
 ) -> Request:
-    """The request with a body that can be read again, once its signature was found good.
+    """The request with a body that can be read again, after its signature was verified.
 
     Raises `BadSignature`. A request without a signature, where none is required, is returned as it is.
     """

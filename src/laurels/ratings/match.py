@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime  # noqa: TC003  # msgspec reads the annotations
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import msgspec
 
@@ -55,7 +55,7 @@ class RatedPlayer(msgspec.Struct, frozen=True, omit_defaults=True):
     member: str
     rating: int | float
     previous_rating: int | float
-    change: int | float
+    change: Annotated[int | float, msgspec.Meta(description="How much the rating changed.")]
     rank: int | None
     previous_rank: int | None
     games: int

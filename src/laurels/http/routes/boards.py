@@ -1,4 +1,4 @@
-"""Boards: defined, previewed, read, listed and dropped."""
+"""Defines, previews, reads, lists and drops boards."""
 
 from typing import Annotated
 
@@ -11,12 +11,12 @@ from laurels.boards.definition import BoardDefinition, Owner, StoredBoard, parse
 from laurels.boards.preview import Preview
 from laurels.errors import Forbidden, NotFound
 from laurels.http import body
-from laurels.http.authentication import Call, admit_anybody
+from laurels.http.authentication import Call, admit_any_project
 from laurels.http.encoding import JsonResponse, encode
 from laurels.http.operation import BOARD, PROJECT, Body, Routes
 from laurels.moments import Timestamp
 
-lists = Routes("boards", admit_anybody)
+lists = Routes("boards", admit_any_project)
 routes = Routes("boards")
 
 _anything = msgspec.json.Decoder()
@@ -58,7 +58,7 @@ _PREVIEW = {
 
 
 class BoardAnswer(Struct, frozen=True):
-    """A board, and its definition in full."""
+    """A board with its complete definition."""
 
     project: str
     board: str
@@ -67,18 +67,18 @@ class BoardAnswer(Struct, frozen=True):
     updated_at: Timestamp
     definition: BoardDefinition
     owner: Owner | None
-    """The flow that alone writes to the board; null for a board of the project's own."""
+    """What alone writes to the board: a campus or an index. Null if clients submit to it."""
 
 
 class Boards(Struct, frozen=True):
-    """The boards of a project, by name."""
+    """The boards of a project, sorted by name."""
 
     project: str
     boards: list[BoardAnswer]
 
 
 class Projects(Struct, frozen=True):
-    """The projects that have boards and that the key may see, by name."""
+    """The projects that have boards and that the key may see, sorted by name."""
 
     projects: list[str]
 
@@ -87,7 +87,7 @@ class DefineParameters(Struct, forbid_unknown_fields=True):
     allow_drop: Annotated[
         str | None,
         Meta(
-            description="The windows that may lose entries or snapshots, with commas between.",
+            description="The windows that may lose entries or snapshots, separated by commas.",
             examples=["weekly,monthly"],
         ),
     ] = None
@@ -97,7 +97,7 @@ class DropParameters(Struct, forbid_unknown_fields=True):
     allow_drop: Annotated[
         str | None,
         Meta(
-            description="`all` drops whatever the board holds; names of windows allow them alone.",
+            description="`all`, or the windows that may be dropped, separated by commas.",
             examples=["all"],
         ),
     ] = None
@@ -116,7 +116,7 @@ def decode_definition(_: Call, sent: bytes) -> BoardDefinition:
 async def list_projects(call: Call) -> Projects:
     """List the projects.
 
-    Those that have boards and that the key may see.
+    Only projects that have boards and that the key may see.
     """
     projects = await call.laurels.store.projects()
     return Projects([project for project in projects if call.principal.may_see(project)])
@@ -126,7 +126,7 @@ async def list_projects(call: Call) -> Projects:
 async def list_boards(call: Call) -> Boards:
     """List the boards of a project.
 
-    By name, each with its definition in full.
+    Sorted by name, each with its complete definition.
     """
     boards = await call.laurels.store.boards(call.project)
     return Boards(call.project, [_answer(stored) for stored in boards])
@@ -141,20 +141,20 @@ async def list_boards(call: Call) -> Boards:
     example=_BOARD,
     status=(200, 201),
     responses={
-        200: {"description": "The board was there; it is now as defined."},
-        201: {"description": "The board is new."},
+        200: {"description": "The board existed, and now has this definition."},
+        201: {"description": "The board was created."},
     },
     problems=(409,),
 )
 async def define_board(call: Call, query: DefineParameters, given: BoardDefinition) -> Response:
     """Define a board.
 
-    Creates the board, or changes it. What is left out has its default.
+    Creates the board or changes its definition. Fields that are left out get their defaults.
 
-    On a board that holds entries, what they are stored by cannot change: 409 says what to do instead. What
-    would drop entries or snapshots is 409 `/problems/drop-not-allowed` with `drops`, until each of these
-    windows is named in `allow_drop`. To feed a board of another project, or to name keys in Valkey (`keys`),
-    takes a key for every project.
+    How existing entries are stored cannot change: 409 says what to do instead. A change that would drop
+    entries or snapshots is 409 `/problems/drop-not-allowed` with `drops`, unless `allow_drop` names each of
+    these windows. Feeding a board of another project and naming keys in Valkey (`keys`) need a key for every
+    project.
     """
     await _check_reach(call, given)
     stored = await call.laurels.define(call.board, given, allow_drop=_consent(query.allow_drop))
@@ -165,7 +165,7 @@ async def define_board(call: Call, query: DefineParameters, given: BoardDefiniti
 async def read_board(call: Call) -> BoardAnswer:
     """Read a board.
 
-    With its definition in full.
+    With its complete definition.
     """
     stored = await call.laurels.store.get(call.project, call.name)
     if stored is None:
@@ -177,7 +177,7 @@ async def read_board(call: Call) -> BoardAnswer:
 async def drop_board(call: Call, query: DropParameters) -> None:
     """Drop a board.
 
-    With everything that it holds. A board that holds entries, ratings or snapshots is 409
+    Deletes the board with everything in it. If it holds entries, ratings or snapshots, the answer is 409
     `/problems/drop-not-allowed` with `drops`, unless `allow_drop` is `all`.
     """
     await call.laurels.drop(call.board, allow_drop=_consent(query.allow_drop))
@@ -189,7 +189,7 @@ async def drop_board(call: Call, query: DropParameters) -> None:
 async def preview_board(call: Call, given: BoardDefinition) -> Preview:
     """Preview a board.
 
-    What the definition would do; nothing is changed. A wrong definition is refused as `PUT` refuses it.
+    Shows what the definition would do, and changes nothing. `PUT` and this refuse the same definitions.
     """
     await _check_reach(call, given)
     return await call.laurels.preview(call.board, given)
@@ -200,24 +200,24 @@ def _answer(stored: StoredBoard) -> BoardAnswer:
 
 
 async def _check_reach(call: Call, definition: BoardDefinition) -> None:
-    """A key of one project adds no feed into another's and names no keys; what the board has may stay."""
+    """Raises `Forbidden` if a key of one project adds feeds to other projects or changes the key names."""
     beyond = [feed for feed in definition.feeds if not call.principal.may_see(feed.partition("/")[0])]
     if not beyond and (definition.keys is None or call.principal.may_see(EVERY_PROJECT)):
         return
     stored = await call.laurels.store.get(call.project, call.name)
     for feed in beyond:
         if stored is None or feed not in stored.definition.feeds:
-            raise Forbidden(f"feeds: {feed} is of another project, which takes a key for {EVERY_PROJECT}")
+            raise Forbidden(f"feeds: {feed} is in another project; this needs a key for {EVERY_PROJECT}")
     if definition.keys is None or call.principal.may_see(EVERY_PROJECT):
         return
     if stored is None or _named_keys(stored.definition) != _named_keys(definition):
         raise Forbidden(
-            f"keys: all projects share the keys in Valkey, so templates take a key for {EVERY_PROJECT}; "
+            f"keys: all projects share the keys in Valkey, so templates need a key for {EVERY_PROJECT}; "
             "leave `keys` out, or define the board with such a key"
         )
 
 
 def _named_keys(definition: BoardDefinition) -> tuple[object, ...]:
-    """What decides which keys the templates make, and whether another program's are taken over."""
+    """The parts of a definition that decide which keys it names, and whether it adopts existing ones."""
     periods = {window.label: (window.period, window.seconds) for window in definition.windows}
     return definition.keys, definition.adopt, definition.groups, periods

@@ -19,14 +19,14 @@ from laurels.scores.page_query import PAGE_LIMIT
 
 
 class Deltas(Struct, frozen=True):
-    """What changed since the day before; null for who was not in that table."""
+    """The changes since the day before; null for a user who was not in that table."""
 
     rank: int | None
     score: float | None
 
 
 class LeaderboardRow(Struct, frozen=True):
-    """A user's rank and score; `deltas` where they are asked for."""
+    """A user's rank and score, with `deltas` if requested."""
 
     rank: int
     user_id: UUID
@@ -37,7 +37,7 @@ class LeaderboardRow(Struct, frozen=True):
 
 
 class LeaderboardResponse(Struct, frozen=True):
-    """A stretch of a campus's table, best first; `user` where one is asked about."""
+    """A part of a campus's table, best first, with `user` if requested."""
 
     scope: str
     period: str
@@ -50,7 +50,7 @@ class LeaderboardResponse(Struct, frozen=True):
 
 
 class UserStreak(Struct, frozen=True):
-    """Days in a row, as the last finalized day left them."""
+    """The number of active days in a row, as of the last finalized day."""
 
     current: int
     best: int
@@ -58,14 +58,14 @@ class UserStreak(Struct, frozen=True):
 
 
 class UserBadge(Struct, frozen=True):
-    """A badge, and the day that it was earned on."""
+    """A badge, and the day on which it was earned."""
 
     kind: str
     earned_ymd: int
 
 
 class CampusInfo(Struct, frozen=True):
-    """A campus, and the date there."""
+    """A campus, and its current date."""
 
     id: UUID
     name: str
@@ -74,13 +74,13 @@ class CampusInfo(Struct, frozen=True):
 
 
 class CampusList(Struct, frozen=True):
-    """Every campus, by name."""
+    """All campuses, sorted by name."""
 
     campuses: list[CampusInfo]
 
 
 class MySummary(Struct, frozen=True):
-    """How the player stands today: null where there is no entry yet."""
+    """The player's standing today; null where there is no entry yet."""
 
     ymd: int
     campus_id: UUID
@@ -113,7 +113,7 @@ YMD: Final = Meta(ge=19000101, le=99991231, examples=[20251024])
 
 class LeaderboardParameters(Struct, forbid_unknown_fields=True):
     campus_id: Annotated[
-        UUID, Meta(description="Whose table.", examples=["7a7cbb2e-0f5c-4a0e-9c44-3d1f2f5f6a11"])
+        UUID, Meta(description="The campus.", examples=["7a7cbb2e-0f5c-4a0e-9c44-3d1f2f5f6a11"])
     ]
     period: Annotated[
         Literal["daily", "weekly", "monthly"],
@@ -123,16 +123,16 @@ class LeaderboardParameters(Struct, forbid_unknown_fields=True):
         Annotated[int, YMD] | None, Meta(description="A date of the campus. Default: today there.")
     ] = None
     limit: Annotated[int, Meta(ge=1, le=PAGE_LIMIT, description="How many rows.")] = 100
-    offset: Annotated[int, Meta(ge=0, le=2**31 - 1, description="How many of the best to leave out.")] = 0
-    deltas: Annotated[bool, Meta(description="Whether to tell what changed since the day before.")] = False
+    offset: Annotated[int, Meta(ge=0, le=2**31 - 1, description="How many of the best to skip.")] = 0
+    deltas: Annotated[bool, Meta(description="Whether to add the changes since the day before.")] = False
     user_id: Annotated[
-        UUID | None, Meta(description="Whose row to tell too, as `user`; null if they have none.")
+        UUID | None, Meta(description="A user whose row is added as `user`; null if there is none.")
     ] = None
 
 
 class DaysParameters(Struct, forbid_unknown_fields=True):
     first: Annotated[Annotated[int, YMD], Meta(description="The first date.")] = field(name="from")
-    last: Annotated[Annotated[int, YMD], Meta(description="The last date, by less than 400 days later.")] = (
+    last: Annotated[Annotated[int, YMD], Meta(description="The last date, less than 400 days later.")] = (
         field(name="to")
     )
 
@@ -163,10 +163,10 @@ async def _admit_to_table(request: Request, operation: Operation) -> Call:
 
 
 async def _admit_player(request: Request, operation: Operation) -> Call:
-    """A player; `name` is the user's id."""
+    """Admits a player; the call's `name` is the user's id."""
     call = await _admit_reader(request, operation)
     if call.principal.player is None:
-        raise Forbidden("`me` is the player of a token; a key is nobody")
+        raise Forbidden("`me` is the player of a token: send a player's token instead of an API key")
     try:
         call.name = str(UUID(call.principal.player.member))
     except ValueError as error:
@@ -177,7 +177,7 @@ async def _admit_player(request: Request, operation: Operation) -> Call:
 _IN_PATH: Final = {
     "user_id": {"description": "A user's UUID.", "schema": {"type": "string", "examples": [_USER]}},
     "scope": {
-        "description": "A pillar, or all of them.",
+        "description": "A pillar, or `overall`.",
         "schema": {"type": "string", "enum": list(SCOPES), "examples": ["overall"]},
     },
 }
@@ -191,7 +191,7 @@ mine = Routes("campus", _admit_player, "Only for a player's token, whose `sub` i
 async def list_campuses(call: Call) -> CampusList:
     """List the campuses.
 
-    Each with the date that it is there.
+    Each with its current date.
     """
     found = await call.laurels.activity.reader.campuses()
     return CampusList([_campus(campus, ymd) for campus, ymd in found])
@@ -214,9 +214,9 @@ async def list_campuses(call: Call) -> CampusList:
     problems=(404,),
 )
 async def read_my_summary(call: Call) -> MySummary:
-    """Read how I stand.
+    """Read my standing.
 
-    Ranks and scores of today, the streak, and every badge.
+    Today's ranks and scores, the streak, and all badges.
     """
     found = await call.laurels.activity.reader.summary(call.name)
     places = found.places
@@ -243,7 +243,7 @@ async def read_my_summary(call: Call) -> MySummary:
 async def list_my_days(call: Call, query: DaysParameters) -> MyDays:
     """List my active days.
 
-    Those that are finalized, for a calendar.
+    Only finalized days, for a calendar.
     """
     found = await call.laurels.activity.reader.days(call.name, query.first, query.last)
     return MyDays([MyDay(day.ymd, float(day.overall), day.streak) for day in found])
@@ -253,7 +253,7 @@ async def list_my_days(call: Call, query: DaysParameters) -> MyDays:
 async def read_streak(call: Call, user_id: str) -> UserStreak:
     """Read a user's streak.
 
-    As the last finalized day left it. All is 0 for a user without one.
+    As of the last finalized day. All values are 0 for a user without a streak.
     """
     try:
         user = str(UUID(user_id))
@@ -279,7 +279,7 @@ async def read_streak(call: Call, user_id: str) -> UserStreak:
 async def read_leaderboard(call: Call, scope: Scope, query: LeaderboardParameters) -> LeaderboardResponse:
     """Read a campus's table.
 
-    The day as it stands, or as it ended; or the sum of the 7 or 30 days that end with it.
+    The table of a day, today or finalized, or of the 7 or 30 days that end with it.
     """
     table = await call.laurels.activity.reader.table(
         TableQuery(

@@ -1,4 +1,4 @@
-"""Signing in to the console, and out. A session then counts for every other route as its key does."""
+"""Signs in to the console and out. On every other route, a session counts like its key."""
 
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -17,12 +17,12 @@ from laurels.http.operation import Body, Operation, Routes
 if TYPE_CHECKING:
     from laurels.access.limits import Limiter
 
-# Nobody is known before the body is read, so little of it is.
+# The body is read before the caller is known, so it must be small.
 SIGN_IN_BYTES: Final = 4096
 
 
 class ConsoleSession(Struct, frozen=True):
-    """Whose key the session stands for: its project (`*` for every one), its scopes, its id."""
+    """The key of the session: its project (`*` for every one), its scopes and its id."""
 
     project: str
     scopes: list[Scope]
@@ -67,15 +67,15 @@ entrance = Routes("console", _admit_to_sign_in)
 async def sign_in(call: Call, given: SignIn) -> Response:
     """Sign in to the console.
 
-    With a key that has the scope `admin`. The cookie then stands for the key, for 12 hours at most.
+    With a key that has the scope `admin`. The cookie then replaces the key for at most 12 hours.
 
-    Only for pages of this origin, which send `X-Laurels-Console: 1` with this and with whatever changes
-    something.
+    Only for pages of this origin, which send `X-Laurels-Console: 1` with this and with every other request
+    that changes something.
     """
     request, key = call.request, given.key.strip()
     principal = await principal_with(request, key)
     if "admin" not in principal.scopes:
-        raise Forbidden("the console takes a key with the scope admin")
+        raise Forbidden("the console needs a key with the scope admin")
     if before := sessions.session_of(request):
         await sessions.end(call.laurels.valkey, before)
     session = await sessions.begin(call.laurels.valkey, digest_of(key))
@@ -87,13 +87,13 @@ async def sign_in(call: Call, given: SignIn) -> Response:
 @routes.get(
     "/console/session",
     example=_SESSION,
-    responses={204: {"description": "Nobody."}},
+    responses={204: {"description": "No one is signed in."}},
     problems=(403, 422, 429, 503),
 )
 async def read_session(call: Call) -> ConsoleSession | None:
-    """Who is signed in.
+    """Read who is signed in.
 
-    By the cookie alone. Nobody, too, once the session is over or its key was revoked: 204.
+    By the cookie only. If the session is over or its key was revoked, no one is: 204.
     """
     request = call.request
     if request.headers.get("authorization") or not sessions.session_of(request):
@@ -108,7 +108,7 @@ async def read_session(call: Call) -> ConsoleSession | None:
 async def sign_out(call: Call) -> Response:
     """Sign out of the console.
 
-    Ends the session, if there is one, and takes the cookie back.
+    Ends the session, if there is one, and deletes the cookie.
     """
     if session := sessions.session_of(call.request):
         await sessions.end(call.laurels.valkey, session)

@@ -1,4 +1,4 @@
-"""What a project is reached with: its API keys, and the secrets of its players' tokens and of signatures."""
+"""The API keys of a project, and the secrets of its players' tokens and signatures."""
 
 from dataclasses import asdict
 from typing import Any
@@ -35,14 +35,14 @@ class CreatedKey(KeyAnswer, frozen=True):
 
 
 class Keys(Struct, frozen=True):
-    """The API keys of a project, oldest first, revoked ones too."""
+    """The API keys of a project, oldest first, including revoked ones."""
 
     project: str
     keys: list[KeyAnswer]
 
 
 class SecretAnswer(Struct, frozen=True):
-    """What players' tokens or signatures are verified with, without the secret itself."""
+    """A secret for players' tokens or signatures, without the secret itself."""
 
     id: str
     project: str
@@ -55,13 +55,13 @@ class SecretAnswer(Struct, frozen=True):
 
 
 class CreatedSecret(SecretAnswer, frozen=True):
-    """A new one. `secret` is shown this once; null where the project gave a public key."""
+    """A new secret. `secret` is shown this once; null if the project gave a public key."""
 
     secret: str | None
 
 
 class Secrets(Struct, frozen=True):
-    """The secrets of a project, oldest first, revoked ones too."""
+    """The secrets of a project, oldest first, including revoked ones."""
 
     project: str
     secrets: list[SecretAnswer]
@@ -109,7 +109,7 @@ _SECRET = {
 async def list_keys(call: Call) -> Keys:
     """List the API keys of a project.
 
-    Oldest first, revoked ones too; never the secrets.
+    Oldest first, including revoked ones, without the keys themselves.
     """
     keys = await call.laurels.keys.keys(call.project)
     return Keys(call.project, [KeyAnswer(**_key(key)) for key in keys])
@@ -125,7 +125,7 @@ async def list_keys(call: Call) -> Keys:
 async def create_key(call: Call, given: NewKey) -> CreatedKey:
     """Make an API key.
 
-    For this project. It is shown once: only its digest is kept.
+    For this project. The key is shown once: only its digest is stored.
     """
     key, secret = await call.laurels.keys.create(call.project, given.scopes, given.label)
     return CreatedKey(**_key(key), key=secret)
@@ -135,7 +135,7 @@ async def create_key(call: Call, given: NewKey) -> CreatedKey:
 async def revoke_key(call: Call, prefix: str) -> None:
     """Revoke an API key.
 
-    For good, and at once in every process.
+    Permanently, and at once in every process.
     """
     if not await call.laurels.keys.revoke(prefix, project=call.project):
         raise NotFound(f"no key {prefix} of {call.project} is in force")
@@ -145,7 +145,7 @@ async def revoke_key(call: Call, prefix: str) -> None:
 async def list_secrets(call: Call) -> Secrets:
     """List the secrets of a project.
 
-    Oldest first, revoked ones too; never the secrets themselves.
+    Oldest first, including revoked ones, without the secrets themselves.
     """
     secrets = await call.laurels.secrets.secrets(call.project)
     return Secrets(call.project, [SecretAnswer(**asdict(secret)) for secret in secrets])
@@ -162,11 +162,11 @@ async def list_secrets(call: Call) -> Secrets:
 async def create_secret(call: Call, given: WantedSecret) -> CreatedSecret:
     """Make a secret, or give a public key.
 
-    What players' tokens (`players`) or submissions (`signatures`) are signed with.
+    To sign players' tokens (`players`) or submissions (`signatures`).
 
-    For tokens, `algorithm` is `HS256` with a secret that is made here and shown once; or `EdDSA`, `ES256` or
-    `RS256` with the `public_key` that is given, as PEM. Where a secret for signatures is `required`, what is
-    not signed is refused. At most two of a kind are in force: revoke the old one once the new one is in use.
+    For tokens, `algorithm` is `HS256` with a secret that Laurels makes and shows once, or `EdDSA`, `ES256` or
+    `RS256` with your `public_key` as PEM. If a secret for signatures is `required`, unsigned submissions are
+    refused. At most two of each use are in force: revoke the old one when the new one is in use.
     """
     wanted = NewSecret(given.use, given.algorithm, given.public_key, given.required, given.label)
     secret, made = await call.laurels.secrets.create(call.project, wanted)
@@ -177,7 +177,7 @@ async def create_secret(call: Call, given: WantedSecret) -> CreatedSecret:
 async def revoke_secret(call: Call, id: str) -> None:  # noqa: A002  # its name in the path
     """Revoke a secret.
 
-    For good, and at once in every process.
+    Permanently, and at once in every process.
     """
     if not await call.laurels.secrets.revoke(id, project=call.project):
         raise NotFound(f"no secret {id} of {call.project} is in force")

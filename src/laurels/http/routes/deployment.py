@@ -1,7 +1,4 @@
-"""The state of the deployment, for operators: figures, findings, and what could not be archived.
-
-For keys of every project.
-"""
+"""The state of the deployment, for keys of every project: figures, findings and dead letters."""
 
 from typing import Annotated
 
@@ -17,7 +14,7 @@ routes = Routes("deployment", admit_operator, FOR_EVERY_PROJECT)
 
 
 class FindingAnswer(Struct, frozen=True):
-    """One thing that was checked. `fix`: how to mend it; empty if nothing is wrong."""
+    """The result of one check. `fix` says what to do; empty if nothing is wrong."""
 
     name: str
     status: Status
@@ -76,20 +73,19 @@ _LETTER = {
 
 @routes.get("/v1/overview", scope="admin", example=_FIGURES)
 async def read_overview(call: Call) -> Figures:
-    """How much comes in, and how far it is archived.
+    """Read the figures of the deployment.
 
-    Of all processes together. The boards with the longest journals are listed, 100 at most.
-
-    `postgres` is null while it does not answer.
+    How much all processes recorded, and how much of it is archived. Lists the boards with the longest
+    journals, at most 100. `postgres` is null while PostgreSQL does not answer.
     """
     return await call.laurels.operator_status.figures()
 
 
 @routes.get("/v1/doctor", scope="admin", example={"findings": [_FINDING]})
 async def read_findings(call: Call) -> Findings:
-    """What could be wrong.
+    """Check the deployment.
 
-    Each thing that was checked, what was found, and how to mend it: as `laurels doctor` prints it.
+    Each check, what it found and how to fix it, as `laurels doctor` prints it.
     """
     laurels = call.laurels
     found = await doctor.examine_open(laurels.valkey, laurels.postgres, laurels.settings)
@@ -98,18 +94,18 @@ async def read_findings(call: Call) -> Findings:
 
 @routes.get("/v1/dead-letters", scope="admin", example={"total": 1, "letters": [_LETTER]})
 async def list_dead_letters(call: Call, query: LettersParameters) -> DeadLetters:
-    """What could not be archived.
+    """List the dead letters.
 
-    Entries of the journal that PostgreSQL did not take, and why; newest first.
+    Entries of the journal that PostgreSQL refused, with the reason, newest first.
     """
     return await call.laurels.operator_status.dead_letters(query.limit)
 
 
 @routes.post("/v1/dead-letters/{letter:segment}/retry", scope="admin", problems=(404,))
 async def retry_dead_letter(call: Call, letter: str) -> None:
-    """Archive a dead letter after all.
+    """Retry a dead letter.
 
-    Puts it back at the end of its journal. Do this once the cause of the failure is mended.
+    Puts it back at the end of its journal. Do this after you have fixed the cause of the failure.
     """
     await call.laurels.operator_status.retry(letter)
 
@@ -118,6 +114,6 @@ async def retry_dead_letter(call: Call, letter: str) -> None:
 async def discard_dead_letter(call: Call, letter: str) -> None:
     """Discard a dead letter.
 
-    For good: what it recorded counts on the board, but no rebuild will know of it.
+    Permanently. Its changes stay on the board, but a rebuild will not include them.
     """
     await call.laurels.operator_status.discard(letter)

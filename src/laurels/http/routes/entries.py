@@ -1,4 +1,4 @@
-"""Entries: pages of them, one member's standing and neighbourhood, friends, and who leaves."""
+"""Entries: pages, a member's standing, neighbourhood and history, friends, metadata and removal."""
 
 from typing import Annotated, Any, Final
 
@@ -24,13 +24,13 @@ MEMBER = f"{BOARD}/entries/{{member:member}}"
 
 
 class Members(msgspec.Struct, forbid_unknown_fields=True):
-    """Who is to be ranked among themselves."""
+    """The members to rank among themselves."""
 
     members: Annotated[list[str], msgspec.Meta(max_length=AMONG_LIMIT)]
 
 
 class NewMetadata(msgspec.Struct, forbid_unknown_fields=True):
-    """What a member's entries are to have; null for no metadata."""
+    """The new metadata of a member's entries; null removes it."""
 
     metadata: dict[str, Any] | None
     id: str | None = None
@@ -79,10 +79,10 @@ PAGE: Final = {
     },
 )
 async def read_history(call: Call, member: str, query: HistoryParameters) -> History:
-    """Read where a member stood in windows that ended, newest first.
+    """Read a member's standings in ended windows, newest first.
 
-    `source` is where the standing comes from: the live window, its snapshot, or the journal, recounted. An
-    answer may have fewer windows than `limit`, even none, and still a `next`.
+    `source` says where a standing comes from: the live window, its snapshot, or a recount of the journal. An
+    answer may have fewer windows than `limit`, even none, and still have a `next`.
     """
     return await call.laurels.history(call.board, member, **structs.asdict(query))
 
@@ -91,7 +91,7 @@ async def read_history(call: Call, member: str, query: HistoryParameters) -> His
 async def read_page(call: Call, query: PageQuery) -> Page:
     """Read a page of a window.
 
-    From the top or the bottom; behind a `cursor`, which keeps its place when entries change; or from a rank.
+    From the top or the bottom, from a rank, or after a `cursor`, which keeps its place when entries change.
     """
     return await call.laurels.page(call.board, **structs.asdict(query))
 
@@ -112,7 +112,7 @@ async def read_page(call: Call, query: PageQuery) -> Page:
 async def read_among(call: Call, query: WindowQuery, given: Members) -> Among:
     """Rank members among themselves.
 
-    Friends, a team, a class: at most 1,000 members. `absent` lists those who have no entry in the window.
+    Friends, a team, a class: at most 1,000 members. `absent` lists those without an entry in the window.
     """
     return await call.laurels.among(call.board, given.members, **query.in_window())
 
@@ -132,7 +132,7 @@ async def read_around(call: Call, member: str, query: AroundParameters) -> Page:
 async def read_standing(call: Call, member: str, query: WindowQuery) -> Standing:
     """Read a member's standing.
 
-    `dense_rank` is there on boards that keep dense ranks. Slashes in a member are best sent as `%2F`.
+    Boards that keep dense ranks add `dense_rank`. Send a slash in a member as `%2F`.
     """
     return await call.laurels.standing(call.board, member, **query.in_window())
 
@@ -141,7 +141,7 @@ async def read_standing(call: Call, member: str, query: WindowQuery) -> Standing
 async def remove_member(call: Call, member: str) -> None:
     """Remove a member.
 
-    Out of every live window and group of the board.
+    Removes its entries from every live window and group of the board.
     """
     if not await call.laurels.remove(call.board, member, durability=durability_of(call.request)):
         raise NotFound(f"{call.board}: {member!r} has no entry in any window")
@@ -150,7 +150,7 @@ async def remove_member(call: Call, member: str) -> None:
 def _decode_metadata(call: Call, sent: bytes) -> NewMetadata:
     player = call.principal.player
     if player and player.member != call.request.path_params["member"]:
-        raise Forbidden("member: is not the player of this token, who may change nobody else's metadata")
+        raise Forbidden("member: is not the player of this token; players set only their own metadata")
     return body.decode(sent, _new_metadata)
 
 
@@ -169,8 +169,8 @@ async def set_metadata(call: Call, member: str, query: WindowQuery, given: NewMe
     """Set a member's metadata.
 
     Replaces the metadata of the member's entries, without a score; null removes it. By default in every live
-    window and group; `period` and `slot` name one window, `group` one group. `entries` says how many there
-    were. `applied` is false when the id was seen before. Entries of rolling windows carry no metadata.
+    window and group; `period` and `slot` name one window, `group` one group. `entries` is the number of these
+    entries. `applied` is false if the id was seen before. Entries of rolling windows have no metadata.
     """
     player, given_id = call.principal.player, given.id
     own_id = player.own_id(given_id) if player and given_id is not None else given_id

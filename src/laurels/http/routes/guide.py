@@ -1,4 +1,4 @@
-"""The guide under /guide: docs/ as a site, if this package was built with it."""
+"""Serves the guide under /guide: docs/ as a site, if the package was built with it."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def routes(folder: Path | None = None) -> list[RecordedRoute]:
             raise NotFound("the guide has no such page")
         return read(name).answer(request)
 
-    async def lead_to_guide(request: Request) -> Response:
-        # Relative, so that it holds behind a proxy that serves us under a path of its own.
+    async def redirect(request: Request) -> Response:
+        # Relative, so that it works behind a proxy that serves Laurels under a path.
         return RedirectResponse("guide/") if names else await send_file(request)
 
-    return [RecordedRoute("/guide", lead_to_guide), RecordedRoute("/guide/{name:path}", send_file)]
+    return [RecordedRoute("/guide", redirect), RecordedRoute("/guide/{name:path}", send_file)]

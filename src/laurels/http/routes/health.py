@@ -1,4 +1,4 @@
-"""How the process is: for load balancers, orchestrators and Prometheus. Open to all, so no secrets here."""
+"""The state of the process for load balancers, orchestrators and Prometheus: public, so without secrets."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -23,7 +23,7 @@ from laurels.valkey import server
 if TYPE_CHECKING:
     from laurels.access.limits import Limiter
 
-# Longer than a healthy store ever takes, shorter than an orchestrator waits.
+# A healthy store answers sooner, and an orchestrator waits longer.
 CHECK_SECONDS: Final = 2.0
 
 State = Literal["ok", "outdated", "unreachable", "refusing", "failing"]
@@ -37,7 +37,7 @@ class Health(Struct, frozen=True):
 
 
 class Readiness(Struct, frozen=True, kw_only=True):
-    """`warnings` do not keep the process from answering, but an operator should look at them."""
+    """The process can answer in spite of `warnings`, but an operator should look at them."""
 
     status: Literal["ready"] = "ready"
     checks: dict[str, State]
@@ -50,18 +50,18 @@ _READY = {"status": "ready", "checks": dict.fromkeys(CHECKS, "ok")}
 
 @routes.get("/healthz", example={"status": "ok"})
 async def read_health(_: Call) -> Health:
-    """Whether the process lives."""
+    """Check that the process is alive."""
     return Health()
 
 
 @routes.get("/readyz", example={**_READY, "warnings": []}, problems=(503,))
 async def read_readiness(call: Call) -> Readiness:
-    """Whether the process can answer.
+    """Check that the process can answer.
 
     Both stores answer and take writes; Valkey has this version's functions, PostgreSQL its tables.
 
-    `warnings` tells when the archive of submissions falls behind, and when Valkey is out of memory: this
-    process stays ready then, since memory is freed through it.
+    `warnings` says if archiving falls behind or Valkey is out of memory. The process stays ready then,
+    because operators free memory through it.
     """
     laurels = call.laurels
 
@@ -94,11 +94,11 @@ async def read_readiness(call: Call) -> Readiness:
         "postgres": has_postgres,
         "migrations": has_tables,
     }
-    judged = await asyncio.gather(*(_judged(name, check) for name, check in checks.items()))
-    found: dict[str, State] = {name: state for name, (state, _) in zip(checks, judged, strict=True)}
+    results = await asyncio.gather(*(_run(name, check) for name, check in checks.items()))
+    found: dict[str, State] = {name: state for name, (state, _) in zip(checks, results, strict=True)}
     failed = [f"{name} is {state}" for name, state in found.items() if state != "ok"]
     if failed:
-        advice = dict.fromkeys(advice for _, advice in judged if advice)
+        advice = dict.fromkeys(advice for _, advice in results if advice)
         raise NotReady("; ".join([", ".join(failed), *advice]), {**found})
     return Readiness(checks=found, warnings=warnings + await _warnings(laurels))
 
@@ -111,11 +111,11 @@ async def read_readiness(call: Call) -> Readiness:
     problems=(401, 403, 429),
 )
 async def read_metrics(call: Call) -> Response:
-    """Metrics for Prometheus.
+    """Read the metrics for Prometheus.
 
-    Open to this machine, and to everybody with the setting `metrics_public`.
+    Open to clients on this machine and, with the setting `metrics_public`, to all.
 
-    Else it takes a key with the scope `read` for every project.
+    Others need a key with the scope `read` for every project.
     """
     laurels, request = call.laurels, call.request
     limiter: Limiter = request.app.state.limiter
@@ -129,7 +129,7 @@ async def read_metrics(call: Call) -> Response:
 
 
 async def _note_jobs(laurels: Laurels) -> None:
-    """As PostgreSQL knows them; without it, as they were."""
+    """Updates the metrics of jobs, if PostgreSQL answers."""
     with suppress(LaurelsError, TimeoutError):
         async with asyncio.timeout(CHECK_SECONDS):
             found = await laurels.jobs()
@@ -146,7 +146,7 @@ async def _note_jobs(laurels: Laurels) -> None:
 
 
 async def _note_streams(laurels: Laurels) -> None:
-    """As Valkey knows them; without it, as they were."""
+    """Updates the metrics of campus streams, if Valkey answers."""
     with suppress(LaurelsError, TimeoutError):
         async with asyncio.timeout(CHECK_SECONDS):
             accrual = laurels.activity.accrual
@@ -157,7 +157,7 @@ async def _note_streams(laurels: Laurels) -> None:
 
 
 async def _note_campuses(laurels: Laurels) -> None:
-    """As PostgreSQL knows them; without it, as they were."""
+    """Updates the metrics of campuses, if PostgreSQL answers."""
     with suppress(LaurelsError, TimeoutError):
         async with asyncio.timeout(CHECK_SECONDS):
             totals = await laurels.activity.totals.read()
@@ -174,18 +174,18 @@ async def _note_campuses(laurels: Laurels) -> None:
 
 
 async def _warnings(laurels: Laurels) -> list[str]:
-    """About the journal, which workers archive; this process may not be one."""
+    """Warnings about the journal. Workers archive it, and this process may not be one."""
     try:
         async with asyncio.timeout(CHECK_SECONDS):
             backlog = await laurels.drain.journal_streams.recent_backlog()
     except (LaurelsError, TimeoutError) as error:
-        log.warning("the journal cannot be looked at", detail=str(error) or "no answer in time")
-        return ["the journal cannot be looked at"]
+        log.warning("the journal's backlog cannot be read", detail=str(error) or "no answer in time")
+        return ["the journal's backlog cannot be read"]
     return backlog.alarms(laurels.settings.journal_alarm_bytes)
 
 
-async def _judged(name: str, check: Callable[[], Awaitable[bool]]) -> tuple[State, str]:
-    """And what an operator can do."""
+async def _run(name: str, check: Callable[[], Awaitable[bool]]) -> tuple[State, str]:
+    """The result of a check, and what an operator can do."""
     try:
         async with asyncio.timeout(CHECK_SECONDS):
             return ("ok" if await check() else "outdated"), ""

@@ -1,4 +1,4 @@
-"""Background work: its state, and requests for an extra run. For keys of every project."""
+"""Background jobs: their state, and requests for a run. For keys of every project."""
 
 from msgspec import Struct, convert
 
@@ -29,7 +29,7 @@ _JOB = {
 
 
 class Job(Struct, frozen=True):
-    """A job, and what became of its runs. Times are null for what has not happened yet."""
+    """A job with the results of its runs. Times are null for what has not happened yet."""
 
     name: str
     next_due: Timestamp | None
@@ -49,7 +49,7 @@ class Job(Struct, frozen=True):
 
 
 class Jobs(Struct, frozen=True):
-    """Every job that there is."""
+    """All jobs."""
 
     jobs: list[Job]
 
@@ -62,7 +62,7 @@ def _job(job: JobInfo) -> Job:
 async def list_jobs(call: Call) -> Jobs:
     """List the jobs.
 
-    What is done in the background, when it is due, and how the last runs ended.
+    Each with the time when it is due next and the results of its runs.
     """
     return Jobs([_job(job) for job in await call.laurels.jobs()])
 
@@ -71,6 +71,6 @@ async def list_jobs(call: Call) -> Jobs:
 async def run_job(call: Call, name: str) -> Job:
     """Run a job.
 
-    As soon as a worker looks, whether or not it is due.
+    A worker starts it at its next look, whether or not it is due.
     """
     return _job(await call.laurels.request_job(name))

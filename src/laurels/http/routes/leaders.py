@@ -1,4 +1,4 @@
-"""The Leaders service: the same boards in its own words (docs/reference/leaders.md)."""
+"""The interface of the Leaders service to the same boards (docs/reference/leaders.md)."""
 
 from dataclasses import replace
 from typing import Annotated, Literal
@@ -15,7 +15,7 @@ from laurels.boards.ordering import number_in, parse_number
 from laurels.boards.windows import RANGE_CODES, Slot
 from laurels.errors import Conflict, InvalidInput, NotFound
 from laurels.http import body
-from laurels.http.authentication import Call, admit, admit_anybody
+from laurels.http.authentication import Call, admit, admit_any_project
 from laurels.http.encoding import JsonResponse, encode
 from laurels.http.idempotency_key import Fingerprint, claim, key_of, replayed
 from laurels.http.openapi_defaults import PATH
@@ -34,27 +34,27 @@ RangeCode = Annotated[str, Meta(extra_json_schema={"enum": list(RANGE_CODES)})]
 
 
 class Games(Struct, frozen=True):
-    """The games that have boards and that the key may see, by name."""
+    """The games that have boards and that the key may see, sorted by name."""
 
     games: list[str]
 
 
 class Ranges(Struct, frozen=True):
-    """A board, with the ranges that were posted to."""
+    """A board with the ranges that have values."""
 
     board: str
     ranges: list[RangeCode]
 
 
 class LeadersBoards(Struct, frozen=True):
-    """The boards of a game, by name, each with the ranges that were posted to."""
+    """The boards of a game, sorted by name, each with the ranges that have values."""
 
     game: str
     boards: list[Ranges]
 
 
 class LeadersEntry(Struct, frozen=True):
-    """A user's value in a period, and the rank that it has."""
+    """A user's value in a period, and its rank."""
 
     rank: int
     user: str
@@ -62,7 +62,7 @@ class LeadersEntry(Struct, frozen=True):
 
 
 class Leaders(Struct, frozen=True):
-    """A stretch of a period, best first."""
+    """A part of a period's ranking, best first."""
 
     game: str
     board: str
@@ -73,7 +73,7 @@ class Leaders(Struct, frozen=True):
 
 
 class Posted(Struct, frozen=True):
-    """What a user has after a POST."""
+    """A user's value and rank after a POST."""
 
     game: str
     board: str
@@ -88,13 +88,13 @@ class LeadersParameters(Struct, forbid_unknown_fields=True):
     friends: Annotated[
         str | None,
         Meta(
-            description="Only these users, ranked among themselves, with commas between; in a name, `%` and "
-            "`,` are percent-encoded once more. Default: everybody.",
+            description="Only these users, ranked among themselves, separated by commas; in a name, `%` and "
+            "`,` are percent-encoded once more. Default: all users.",
             examples=["ada,bob"],
         ),
     ] = None
     limit: Annotated[int, Meta(ge=1, le=PAGE_LIMIT, description="How many entries.")] = 100
-    offset: Annotated[int, Meta(ge=0, le=2**53 - 1, description="How many of the best to leave out.")] = 0
+    offset: Annotated[int, Meta(ge=0, le=2**53 - 1, description="How many of the best to skip.")] = 0
 
 
 class Value(Struct, forbid_unknown_fields=True):
@@ -103,7 +103,7 @@ class Value(Struct, forbid_unknown_fields=True):
 
 
 class FormValue(Struct, forbid_unknown_fields=True):
-    """As `Value`, where every field is text."""
+    """Like `Value`, with text in every field."""
 
     value: str
     type: Literal["set", "inc"] = "set"
@@ -120,13 +120,13 @@ _LEADERS = {
 
 
 async def _admit_to_game(request: Request, operation: Operation) -> Call:
-    """As a request about the project with the game's name."""
+    """Admits a request about the project with the game's name."""
     request.path_params["project"] = request.path_params["game"]
     return await admit(request, operation.required_scope)
 
 
 async def _admit_to_range(request: Request, operation: Operation) -> Call:
-    """As a request about the board that the engine has for the range."""
+    """Admits a request about the engine's board for the range."""
     call = await _admit_to_game(request, operation)
     return replace(call, name=_range_of(call).name)
 
@@ -149,7 +149,7 @@ _IN_PATH = {
     },
 }
 
-games = Routes("leaders", admit_anybody)
+games = Routes("leaders", admit_any_project)
 boards = Routes("leaders", _admit_to_game)
 ranges = Routes("leaders", _admit_to_range, in_path=_IN_PATH)
 
@@ -158,7 +158,7 @@ ranges = Routes("leaders", _admit_to_range, in_path=_IN_PATH)
 async def list_games(call: Call) -> Games:
     """List the games.
 
-    Those that have boards and that the key may see.
+    Only games that have boards and that the key may see.
     """
     projects = await call.laurels.store.projects()
     return Games([project for project in projects if call.principal.may_see(project)])
@@ -172,7 +172,7 @@ async def list_games(call: Call) -> Games:
 async def list_leaders_boards(call: Call) -> LeadersBoards:
     """List the boards of a game.
 
-    Each with the ranges that were posted to.
+    Each with the ranges that have values.
     """
     codes: dict[str, set[str]] = {}
     for stored in await call.laurels.store.boards(call.project):
@@ -186,7 +186,7 @@ async def list_leaders_boards(call: Call) -> LeadersBoards:
 async def read_leaders(call: Call, query: LeadersParameters) -> Leaders:
     """Read the current period.
 
-    The best of today, of this week, of this month or of all time; of everybody, or among friends.
+    The best of today, this week, this month or all time, among all users or among `friends`.
     """
     of = _range_of(call)
     return await _leaders(call, of, of.current(call.laurels.clock()), query)
@@ -196,7 +196,7 @@ async def read_leaders(call: Call, query: LeadersParameters) -> Leaders:
 async def read_last_leaders(call: Call, query: LeadersParameters) -> Leaders:
     """Read the last period.
 
-    The best of yesterday, of last week or of last month. All time has no last period: 404.
+    The best of yesterday, last week or last month. All time has no last period: 404.
     """
     of = _range_of(call)
     slot = of.last(call.laurels.clock())
@@ -213,7 +213,7 @@ async def read_last_leaders(call: Call, query: LeadersParameters) -> Leaders:
     body=Body({"value": 1200}, {FORM: {"value": 5, "type": "inc"}}, Value),
     headers={
         **signatures.DOCUMENTED,
-        FIELD: "It stands for this request alone. Sent again, the request gets the same answer, with "
+        FIELD: "Identifies this request only. The same request sent again gets the same answer, with "
         "`Idempotency-Replayed: true`.",
     },
     problems=(404, 409),
@@ -221,7 +221,7 @@ async def read_last_leaders(call: Call, query: LeadersParameters) -> Leaders:
 async def post_value(call: Call, user: str) -> Response:
     """Post a user's value.
 
-    `set` keeps the greatest value of the period, `inc` adds to it. The first POST to a range makes it.
+    `set` keeps the greatest value of the period, `inc` adds to it. The first POST to a range creates it.
     """
     key = key_of(call.request)
     is_form = body.media_type(call.request, body.JSON, FORM) == FORM
@@ -270,7 +270,7 @@ def _value_in(sent: bytes, *, is_form: bool) -> Value:
 
 
 async def _make(call: Call, of: LeadersBoard) -> None:
-    """Defines the board of the range, unless it is there or another request defines it meanwhile."""
+    """Defines the board of the range, unless it exists or another request defines it meanwhile."""
     try:
         await _check_kind(call, of)
     except NotFound:
@@ -279,17 +279,17 @@ async def _make(call: Call, of: LeadersBoard) -> None:
         except Conflict:
             pass
         except InvalidInput as error:
-            raise Conflict(f"{call.board} cannot be made: {error.detail}") from error
+            raise Conflict(f"{call.board} cannot be created: {error.detail}") from error
         await _check_kind(call, of)
 
 
 async def _check_kind(call: Call, of: LeadersBoard) -> None:
-    """Raises `NotFound` for a range without a POST so far, `Conflict` for another kind of board."""
+    """Raises `NotFound` if the range has no board yet, `Conflict` if its board is of another kind."""
     definition = await call.laurels.definition(call.board)
     if not of.is_like(definition):
         raise Conflict(
-            f"{call.board} is a board of another shape than the range {of.code} of {of.board}; "
-            "choose another name, or drop it first"
+            f"{call.board} exists, but its definition does not fit the range {of.code} of {of.board}: "
+            "choose another name, or drop the board first"
         )
 
 
@@ -319,7 +319,7 @@ def _friends(listed: str) -> list[str]:
             check_member(friend)
     except (UnicodeError, InvalidInput) as error:
         why = error.detail if isinstance(error, InvalidInput) else "not UTF-8"
-        raise InvalidInput.at("friends", f"write users with commas between ({why})") from error
+        raise InvalidInput.at("friends", f"must be users, separated by commas ({why})") from error
     if len(friends) > AMONG_LIMIT:
         raise InvalidInput.at("friends", f"must be at most {AMONG_LIMIT}, not {len(friends)}")
     return friends

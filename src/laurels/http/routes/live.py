@@ -1,4 +1,4 @@
-"""Live: what changes on a board, as server-sent events."""
+"""Sends the changes of a board as server-sent events."""
 
 import asyncio
 import signal
@@ -25,10 +25,10 @@ from laurels.scores.live import Follower, View
 from laurels.scores.page_query import PAGE_LIMIT, PageQuery, WindowQuery
 from laurels.scores.view_diff import Snapshot, Update
 
-# How often a silent stream says that it is alive, and the key is checked again. When this process hears of a
-# revocation, the key is checked before the next update.
+# How often a stream without updates sends a comment, and the key is checked again. After a revocation, the
+# key is checked before the next update.
 HEARTBEAT_SECONDS: Final = 15.0
-# What a client is told to wait before it comes back.
+# How long clients wait before they reconnect.
 RETRY_MILLISECONDS: Final = 1000
 
 MEDIA_TYPE: Final = "text/event-stream"
@@ -37,7 +37,7 @@ HEARTBEAT: Final = b": still here\n\n"
 routes = Routes("live")
 
 _encode = msgspec.json.Encoder().encode
-# An update is encoded once for all who hear it.
+# Each update is encoded once for all followers.
 _encoded: WeakKeyDictionary[Update, bytes] = WeakKeyDictionary()
 
 EXAMPLE: Final = """retry: 1000
@@ -59,19 +59,19 @@ data: {"total":2,"entries":[{"rank":1,"member":"bob","score":1500,"previous_rank
 class LiveEvent(msgspec.Struct):
     """One event of a stream. `data` is JSON, of the form that the operation describes."""
 
-    id: (
-        Annotated[str, Meta(description="Sent as `Last-Event-ID`, the stream goes on behind it.")] | UnsetType
-    ) = UNSET
-    event: Annotated[str, Meta(description="Which kind of event it is.")] | UnsetType = UNSET
+    id: Annotated[str, Meta(description="Send it as `Last-Event-ID` to continue after it.")] | UnsetType = (
+        UNSET
+    )
+    event: Annotated[str, Meta(description="The kind of event.")] | UnsetType = UNSET
     data: str | UnsetType = UNSET
-    retry: Annotated[int, Meta(description="Milliseconds to wait before coming again.")] | UnsetType = UNSET
+    retry: Annotated[int, Meta(description="Milliseconds to wait before reconnecting.")] | UnsetType = UNSET
 
 
 class LiveParameters(WindowQuery, frozen=True):
-    limit: Annotated[int, Meta(ge=1, le=PAGE_LIMIT, description="How many of the best.")] = 100
-    member: Annotated[
-        str | None, Meta(description="A member whose standing is told besides.", examples=["ada"])
-    ] = None
+    limit: Annotated[int, Meta(ge=1, le=PAGE_LIMIT, description="How many of the best entries.")] = 100
+    member: Annotated[str | None, Meta(description="A member whose standing is added.", examples=["ada"])] = (
+        None
+    )
     last_event_id: Annotated[
         str | None, Meta(description="The same as the header, for clients that cannot send it.")
     ] = None
@@ -83,20 +83,20 @@ class LiveParameters(WindowQuery, frozen=True):
     answer=LiveEvent,
     media_type=MEDIA_TYPE,
     example=EXAMPLE,
-    headers={"Last-Event-ID": "The id of the last event that was heard: the stream goes on behind it."},
+    headers={"Last-Event-ID": "The id of the last event received: the stream continues after it."},
     problems=(404,),
 )
 async def follow_live(call: Call, query: LiveParameters) -> Response:
     """Follow the best of a window.
 
-    First comes a `snapshot`, the page as `/entries` has it; then each `change`, at most four a second: the
-    entries whose rank, score or metadata changed, with their `previous_rank`; who `left` the best; `total`.
-    With `member`, both carry its standing too, null while it has no entry.
+    The first event is a `snapshot`, the page as `/entries` returns it. Each `change`, at most four a second,
+    has the entries whose rank, score or metadata changed, with their `previous_rank`, the members that `left`
+    the best, and `total`. With `member`, both have its standing too, null while it has no entry.
 
-    Another snapshot comes when the window turns, when the board is defined anew, and to clients that lag
-    behind. A `slot` that is named stays. `Last-Event-ID` goes on behind that event if it is known here and
-    not too long ago, and begins with a snapshot otherwise. `end` carries a problem, and nothing follows: the
-    board or the window is no more, or the key is not in force.
+    Another snapshot comes when the next window begins, when the definition changes, and for clients that lag
+    behind. With a `slot`, the stream stays in that window. `Last-Event-ID` continues after that event if this
+    process still has it; otherwise the stream begins with a snapshot. `end` has a problem and is the last
+    event: the board or the window was dropped, or the key is no longer in force.
     """
     keyring: Keyring = call.request.app.state.keyring
     generation = keyring.generation
@@ -107,10 +107,10 @@ async def follow_live(call: Call, query: LiveParameters) -> Response:
 
 
 class EventStream(Response):
-    """The updates of a follower, until there are no more, the client leaves, or its key is withdrawn."""
+    """Sends a follower's updates until they end, the client leaves or its key is revoked."""
 
     def __init__(self, call: Call, follower: Follower, generation: int) -> None:
-        """`generation`: of the keyring when the call was admitted; when it changes, the key is checked."""
+        """`generation`: the keyring's at admission; when it changes, the key is checked again."""
         super().__init__(media_type=MEDIA_TYPE, headers={"X-Accel-Buffering": "no"})
         del self.headers["content-length"]
         self._call = call
@@ -149,7 +149,7 @@ class EventStream(Response):
             yield self._end(error)
 
     async def _next(self, heartbeat: float) -> Update | Literal[False] | None:
-        """False when there is none until the heartbeat; None when there will be no more."""
+        """The next update; False if none comes before the heartbeat, None after the last one."""
         try:
             async with asyncio.timeout_at(heartbeat):
                 return await anext(self._follower)
@@ -159,12 +159,12 @@ class EventStream(Response):
             return None
 
     async def _check(self) -> None:
-        """Raises what a request with the same key would be answered now, if it is not admitted."""
+        """Raises `Unauthorized` or `Forbidden` if a request with the same key would now be refused."""
         try:
             await admit(self._call.request, "read")
         except (Unauthorized, Forbidden):
             raise
-        except LaurelsError:  # a store is away, or a limit is reached: no reason to send anybody off
+        except LaurelsError:  # the stream goes on if a store does not answer or a limit is reached
             pass
 
     async def _event(self, update: Update) -> bytes:
@@ -184,9 +184,9 @@ class EventStream(Response):
 
 @contextmanager
 def ended_by_signals(laurels: Laurels) -> Generator[None]:
-    """Streams end when the process is told to: a server that waits for them would wait for ever.
+    """Ends all streams on SIGTERM and SIGINT: the server waits for them, and they do not end by themselves.
 
-    Around the server's own handlers, which do what they always did.
+    Wraps the server's own signal handlers, which still run.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -1,4 +1,4 @@
-"""Matches on their way in: rated games."""
+"""Takes the results of rated matches."""
 
 from typing import Final
 
@@ -45,9 +45,9 @@ _ADA: Final = {
 async def report_match(call: Call, given: Match) -> Matched:
     """Report a match.
 
-    For boards with a `rating`. `winner` is one of the players, or null for a draw; `ranks`, in the order of
-    the players, say the same. All players change at once. Ranks are of the board's first window. `applied` is
-    false when the id was seen before; then the present values come back.
+    For boards with a `rating`. Give the `winner`, null for a draw, or `ranks` in the order of the players.
+    All ratings change in one step. The answer's ranks are of the board's first window. `applied` is false if
+    the id was seen before; the answer then has the current values.
     """
     return await call.laurels.match(
         call.board,

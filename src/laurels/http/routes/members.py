@@ -1,4 +1,4 @@
-"""Members of a project, over all of its boards."""
+"""Erases members from all boards of a project."""
 
 from laurels.history.records import Erased
 from laurels.http.authentication import Call
@@ -16,7 +16,7 @@ routes = Routes("members")
 async def erase_member(call: Call, member: str) -> Erased:
     """Erase a member.
 
-    Out of live windows, journal and snapshots of all boards of the project. Windows that ended keep their
-    ranks, under a name that leads nowhere. Erasing again changes nothing.
+    From live windows, journal and snapshots of all boards of the project. Ended windows keep their ranks: the
+    entries stay there under a random name. Erasing again changes nothing.
     """
     return await call.laurels.erase(call.project, member)

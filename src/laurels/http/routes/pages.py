@@ -1,8 +1,7 @@
-"""What a browser opens: the pages and their files, if this package was built with them.
+"""Serves the pages and their files, if the package was built with them.
 
-Which page it is, the page itself reads from its address; so every address of one answers with the same file.
-That names, in `<base>`, where our root is as seen from that address: behind a proxy that serves us under a
-path of its own, all links still hold.
+All addresses of a page get the same file, because the page reads its address in the browser. The file's
+`<base>` is the root relative to the address, so links work behind a proxy that serves Laurels under a path.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ if TYPE_CHECKING:
 
 INDEX: Final = "index.html"
 EMBED: Final = "embed.html"
-# Where the build puts files whose names change with their contents.
+# The folder of files whose names change with their contents.
 HASHED: Final = "assets/"
-# What the build put beside a file: the same, compressed. The better one first.
+# The suffixes of the compressed copies of a file, the smallest first.
 CODINGS: Final = {"br": ".br", "gzip": ".gz"}
 
-# Addresses that a page reads by itself, and the page.
+# The addresses of each page.
 PAGES: Final = {
     "/": INDEX,
     "/leaderboards": INDEX,  # below it is the API of the campuses
@@ -59,11 +58,11 @@ POLICY: Final = (
     "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'self'; form-action 'self'; "
     "frame-ancestors {framers}"
 )
-# Who may show a page inside their own: of those that are made for it, everybody.
+# Which sites may embed a page: every site may embed the one that is made for it.
 FRAMERS: Final = {INDEX: "'none'", EMBED: "*"}
 
 BASE: Final = b'<base href="./" />'
-# Of pages for different depths of their addresses.
+# Cached copies of a page, one for each depth of an address.
 PAGES_KEPT: Final = 64
 
 
@@ -72,7 +71,7 @@ class File:
     name: str
     content: bytes
     compressed: dict[str, bytes]
-    """By coding."""
+    """The compressed content by encoding."""
 
     @classmethod
     def read(cls, root: Path, name: str) -> File:
@@ -107,14 +106,14 @@ class File:
         return Response(self.content, headers=self.headers, media_type=self.media_type)
 
     def at_depth(self, depth: int) -> File:
-        """The page, for an address that many folders below our root."""
+        """The page for an address this many folders below the root."""
         base = b'<base href="%s" />' % (b"../" * depth or b"./")
         content = self.content.replace(BASE, base, 1)
         return File(self.name, content, {"gzip": gzip.compress(content, mtime=0)})
 
 
 def routes(folder: Path | None = None) -> list[RecordedRoute]:
-    """A route for each page, and for its files; without them, a list of links at `/`."""
+    """The routes of the pages and their files; without built pages, a list of links at `/`."""
     root = folder or Path(str(resources.files("laurels"))) / "web"
     always = [
         RecordedRoute("/openapi.json", send_document),
@@ -141,7 +140,7 @@ async def send_document(request: Request) -> Response:
 
 
 async def explain_problem(request: Request) -> Response:
-    """What a problem's `type` leads to."""
+    """Answers the address in a problem's `type`."""
     kind = BY_KIND.get(request.path_params["kind"])
     if kind is None:
         raise NotFound(f"there is no such kind of problem; known: {', '.join(BY_KIND)}")
@@ -150,7 +149,7 @@ async def explain_problem(request: Request) -> Response:
 
 
 def names_of(root: Path) -> list[str]:
-    """Of the files that are sent: not what is hidden, nor what stands beside others compressed."""
+    """The names of the files to send, without hidden files and compressed copies."""
     names = (path.relative_to(root).as_posix() for path in sorted(root.rglob("*")) if path.is_file())
     apart = (".py", *CODINGS.values())
     return [name for name in names if not name.startswith((".", "__")) and not name.endswith(apart)]
@@ -183,7 +182,7 @@ def _send_page(page: File) -> Callable[[Request], Awaitable[Response]]:
 
 
 def _accepted(request: Request, codings: Iterable[str]) -> list[str]:
-    """Those that the browser takes, best first."""
+    """The encodings that the browser accepts, in the given order."""
     asked = [each.partition(";") for each in request.headers.get("accept-encoding", "").split(",")]
     taken = {
         name.strip().lower() for name, _, quality in asked if quality.replace(" ", "") not in {"q=0", "q=0.0"}

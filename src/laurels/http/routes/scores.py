@@ -1,4 +1,4 @@
-"""Scores on their way in: one, or many."""
+"""Takes submissions: one, or a batch."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterable
@@ -23,16 +23,16 @@ from laurels.scores.submission import Rejected, Submission, Submitted
 if TYPE_CHECKING:
     from laurels.valkey.messages import Durability
 
-# What of a batch is on its way to the engine at once.
+# How much of a batch goes to the engine at once.
 CHUNK_SUBMISSIONS: Final = 2000
 CHUNK_BYTES: Final = 2**20
-# How many are judged before others may go on.
+# How many submissions are decoded before other tasks may run.
 PAUSE_SUBMISSIONS: Final = 200
-# A body of nothing but line ends must not become an answer of gigabytes.
+# A body of many short bad lines must not get an answer of gigabytes.
 MOST_LISTED: Final = 10_000
-# A detail may name what was sent.
+# A detail may quote what was sent.
 LONGEST_DETAIL: Final = 500
-# What of an answer's rejections is kept for a repetition.
+# Limits of the rejections that are stored for a repeated request.
 MOST_KEPT: Final = 100
 KEPT_BYTES: Final = 2**14
 
@@ -53,16 +53,16 @@ EXAMPLE: Final = {
 
 
 class BatchAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How many submissions were accepted, and each that was not, by its index from 0."""
+    """How many submissions were accepted, and those that were rejected, by their index from 0."""
 
     accepted: int
     rejected: list[Rejected]
     rejected_total: int = 0
-    """How many there were, when they are more than are listed."""
+    """How many were rejected, if more than are listed."""
 
 
 def decode_submission(call: Call, sent: bytes) -> Submission:
-    """A submission; from a player, for that player alone."""
+    """A submission; one from a player is for that player only."""
     player = call.principal.player
     if player is None:
         return body.decode(sent, _submission)
@@ -91,9 +91,9 @@ def decode_submission(call: Call, sent: bytes) -> Submission:
 async def submit(call: Call, given: Submission) -> Submitted:
     """Submit a score.
 
-    The answer is about the board's first window. `applied` is false when the score did not change the entry,
-    or when the id was seen before; then the entry's present values come back. Ids are remembered for at least
-    24 hours.
+    The answer is about the board's first window. `applied` is false if the score did not change the entry or
+    the id was seen before; the answer then has the entry's current values. Ids are remembered for at least 24
+    hours.
     """
     durability = durability_of(call.request)
     player, given_id = call.principal.player, given.id
@@ -125,21 +125,22 @@ SUBMIT: Final = routes.operations[-1]
     headers={
         **signatures.DOCUMENTED,
         **DOCUMENTED,
-        "Idempotency-Key": "Gives each submission without an `id` of its own the id `KEY.INDEX`; it stands "
-        "for this batch alone. Sent again, the batch gets the same answer, and `Idempotency-Replayed: true`.",
+        "Idempotency-Key": "Gives each submission without an `id` the id `KEY.INDEX`. It identifies this "
+        "batch only: the same batch sent again gets the same answer, with `Idempotency-Replayed: true`.",
     },
     problems=(409,),
 )
 async def submit_batch(call: Call) -> Response:
     """Submit many scores.
 
-    A JSON array; or lines of JSON, which are read and applied as they arrive. A bad one harms no other. Empty
-    lines are skipped, but the index counts them. The first 10,000 that are rejected are listed; if there are
-    more, `rejected_total` says how many.
+    Send a JSON array, or lines of JSON, which are read and applied as they arrive. A rejected submission does
+    not affect the others. Empty lines are skipped, but the index counts them. The answer lists the first
+    10,000 rejections; if there are more, `rejected_total` says how many.
 
-    A batch that breaks off (damaged, too large, too slow) is a problem; its `accepted` says how many counted.
+    A batch that fails midway (damaged, too large, too slow) gets a problem; its `accepted` says how many
+    submissions counted.
     """
-    await call.laurels.definition(call.board)  # before anything is read: there is such a board
+    await call.laurels.definition(call.board)  # raises before the body is read, if there is no such board
     is_lines = body.media_type(call.request, body.JSON, body.LINES) == body.LINES
     decoder = body.decoder_of(call.request)
     key = key_of(call.request)
@@ -164,7 +165,7 @@ async def submit_batch(call: Call) -> Response:
 
 
 def _kept(result: BatchAnswer) -> BatchAnswer:
-    """As much of the answer as is kept for a repetition."""
+    """The part of the answer that is stored for a repeated request."""
     total = result.rejected_total or len(result.rejected)
     size = 0
     for count, rejected in enumerate(result.rejected):
@@ -175,7 +176,7 @@ def _kept(result: BatchAnswer) -> BatchAnswer:
 
 
 async def _given(pieces: AsyncGenerator[bytes], *, is_lines: bool) -> AsyncGenerator[Iterable[Given]]:
-    """Each submission as it was sent, with its index: those that are there so far, and on."""
+    """The submissions as sent, with their indexes, as they arrive."""
     if not is_lines:
         async with aclosing(pieces):
             whole = b"".join([piece async for piece in pieces])
@@ -193,7 +194,7 @@ async def _given(pieces: AsyncGenerator[bytes], *, is_lines: bool) -> AsyncGener
 
 
 class _Batch:
-    """Submissions on their way, a chunk at a time, and what became of them."""
+    """Sends the submissions of a batch in chunks, and collects the results."""
 
     def __init__(self, call: Call, key: str | None = None) -> None:
         self._call = call

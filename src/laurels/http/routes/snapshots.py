@@ -1,4 +1,4 @@
-"""Snapshots: which archived tables there are, and what stands in them."""
+"""Snapshots: the archived tables of a board, and their entries."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Windows: which there are, and how the scores of one are spread."""
+"""Windows: the list of them, and how the scores of one are distributed."""
 
 from msgspec import Struct, structs
 
@@ -14,7 +14,7 @@ routes = Routes("windows")
 
 
 class Windows(Struct, frozen=True):
-    """The windows that can be asked for, newest first."""
+    """The windows that can be read, newest first."""
 
     windows: list[WindowInfo]
 
@@ -36,7 +36,7 @@ class Windows(Struct, frozen=True):
     },
 )
 async def read_windows(call: Call, query: WindowsParameters) -> Windows:
-    """List the windows that can be asked for, newest first."""
+    """List the windows that can be read, newest first."""
     return Windows(await call.laurels.windows(call.board, **structs.asdict(query)))
 
 
@@ -49,7 +49,7 @@ async def read_windows(call: Call, query: WindowsParameters) -> Windows:
 async def read_percentile(call: Call, p: str, query: WindowQuery) -> Percentile:
     """Read the score at a percentile.
 
-    The score that this share of the entries, from 0 to 1, are no better than: at 1 the best, at 0 the worst.
+    This share of the entries, from 0 to 1, is no better than the score: at 1 it is the best, at 0 the worst.
     """
     try:
         share = float(p)
@@ -70,6 +70,6 @@ async def read_percentile(call: Call, p: str, query: WindowQuery) -> Percentile:
 async def read_distribution(call: Call, query: DistributionParameters) -> Distribution:
     """Read a histogram of the scores.
 
-    Buckets of equal width, from the lowest score to the highest. Each holds its `low`; the last also `high`.
+    Buckets of equal width from the lowest score to the highest. Each has its `low`, the last also its `high`.
     """
     return await call.laurels.distribution(call.board, query.buckets, **query.in_window())

@@ -1,1 +1,1 @@
-"""How requests are read from connections, below the app."""
+"""Reads requests from connections, below the app."""

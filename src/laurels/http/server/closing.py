@@ -1,6 +1,6 @@
-"""How a connection ends: when the client has kept the server waiting for too long, or has one too many.
+"""Closes connections: of clients that keep the server waiting too long, and above the maximum number.
 
-Or once its last answer is written, which must arrive even if the client is still sending.
+The last answer arrives even if the client is still sending.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ if TYPE_CHECKING:
 
     from laurels.errors import LaurelsError
 
-# Request line and headers, from the first byte; and the first byte of a new connection.
+# The limit for a request line with headers, from the first byte, and for the first byte of a new connection.
 HEAD_SECONDS: Final = 10.0
-# The rest of a body, after its request was answered.
+# The limit for the rest of a body after its request was answered.
 REST_SECONDS: Final = 30.0
-# What was written, without the client reading any of it.
+# The limit for a client that reads nothing of what was written.
 UNREAD_SECONDS: Final = 60.0
-# The client's end of a connection that we ended: closed at once, it could lose our last answer.
+# How long the client has to close its end after ours. Closing at once could lose the last answer.
 LINGER_SECONDS: Final = 2.0
 # Refused connections that may linger.
 MOST_REFUSED: Final = 100
 
-# What is being read of a request.
+# The part of a request that is being read.
 NOTHING, HEAD, BODY = range(3)
 
 
 class HoldableFlow(FlowControl):
-    """Reading and writing, with a hold on reading that an app does not lift by asking for a body."""
+    """Flow control that can hold reading even if the app asks for a body."""
 
     is_held = False
 
@@ -48,9 +48,9 @@ class HoldableFlow(FlowControl):
 
 
 class LingeringTransport:
-    """A transport as uvicorn uses it, which closes so that the last answer arrives.
+    """The transport for uvicorn, whose `close` lets the last answer arrive.
 
-    To write costs what it did: these are the transport's own methods.
+    Writing costs nothing more, because it is the transport's own method.
     """
 
     def __init__(
@@ -69,16 +69,16 @@ class ClosingProtocol(HttpToolsProtocol):
         self._most_connections, self.limit_concurrency = self.limit_concurrency, None
         self._part = NOTHING
         self._is_over = False
-        """Nothing more is read."""
+        """Nothing more is parsed."""
         self._is_lingering = False
         self._moves = 0
-        """Requests begun and answered."""
+        """The number of requests begun plus requests answered."""
         self._waiting_for: list[str | int] = []
         self._waiting_since = 0.0
 
     @abstractmethod
     def _refuse(self, error: LaurelsError) -> None:
-        """Reads nothing more; answers once everything before is answered, and closes."""
+        """Stops reading, answers after all earlier requests are answered, and closes."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn
         super().connection_made(transport)
@@ -94,10 +94,10 @@ class ClosingProtocol(HttpToolsProtocol):
             if now > most + MOST_REFUSED:
                 transport.abort()
             else:
-                self._end(Overloaded(f"this process has {most} connections, the most that it may have"))
+                self._end(Overloaded(f"this process already has {most} connections, its maximum"))
 
     def _end(self, error: LaurelsError | None) -> None:
-        """Says what is left to say, and closes."""
+        """Writes the error, if there is one, and closes."""
         if error is not None and not self._is_closing():
             client = self.client[0] if self.client else ""
             self.wire.write(refusal(error, client, self.server_state.default_headers))
@@ -106,8 +106,8 @@ class ClosingProtocol(HttpToolsProtocol):
     def _close(self) -> None:
         """Closes our end, and waits a moment for the client to close its own.
 
-        What it still sends is thrown away: unread, it would make the kernel reset the connection, and the
-        client could lose our last answer.
+        What the client still sends is read and discarded. Unread data would make the kernel reset the
+        connection, and the client could lose the last answer.
         """
         self._is_over = True
         if self._is_closing():
@@ -132,7 +132,7 @@ class ClosingProtocol(HttpToolsProtocol):
             super().shutdown()
 
     def check_deadline(self, now: float) -> None:
-        """Called about every second: ends what has been waiting for too long."""
+        """Closes the connection if its client keeps the server waiting too long; called every second."""
         seconds, *waiting = self._wait() or (math.inf,)
         if waiting != self._waiting_for:
             self._waiting_for, self._waiting_since = waiting, now
@@ -140,9 +140,9 @@ class ClosingProtocol(HttpToolsProtocol):
             self._give_up()
 
     def _wait(self) -> tuple[float, str, int] | None:
-        """How long the client may keep the server waiting, for what, and what changes when it moves.
+        """How long the client may take, for what, and a value that changes with its progress.
 
-        None: the server is not waiting.
+        None if the server is not waiting for the client.
         """
         unread = self.wire.get_write_buffer_size()
         if unread:

@@ -1,7 +1,7 @@
-"""How requests are read from a connection, by uvicorn's protocol on httptools and with what that lacks.
+"""Reads requests from a connection: uvicorn's protocol on httptools, with what it lacks.
 
 Heads, trailers and pipelines are bounded. An offer to upgrade is ignored (RFC 9110, 7.8). A request that
-cannot be read is answered with a problem, after all before it; then the connection closes.
+cannot be read is answered with a problem, after all earlier requests; then the connection closes.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from laurels.errors import LaurelsError
     from laurels.http.server.closing import HoldableFlow
 
-# What the parser is given at once: it cannot stop in the middle.
+# How much the parser gets at once: it cannot stop in the middle.
 PIECE_BYTES: Final = 4096
-# Requests that wait for those before them. With more, nothing is read until some are answered.
+# Requests that may wait for earlier ones. With more, nothing is read until some are answered.
 MOST_PIPELINED: Final = 64
 
-_TOLD: Final = frozenset({b"expect", b"host", b"transfer-encoding"})
+_NOTED: Final = frozenset({b"expect", b"host", b"transfer-encoding"})
 
 
 class Connection(ClosingProtocol):
@@ -37,17 +37,17 @@ class Connection(ClosingProtocol):
         super().__init__(*given, **named)
         self._app: Any = cast("Any", self.app)  # pyright: ignore[reportUnknownMemberType]
         self._fed = 0
-        """Bytes read since the head or a piece of the body was complete, give or take a piece."""
+        """Bytes parsed since the last complete head or piece of a body, give or take a piece."""
         self._unparsed = b""
-        """Read, while too many requests wait."""
+        """Bytes read while too many requests wait."""
         self._running: RequestResponseCycle | None = None
         self._last: LaurelsError | None = None
-        """What is answered once everything before it is."""
+        """The error to answer after all earlier requests."""
         self._host: bytes | None = None
         self._codings = b""
-        """Of `Transfer-Encoding`."""
-        self._good_host: bytes | None = None
-        """The last that was found to be one."""
+        """The values of `Transfer-Encoding`."""
+        self._valid_host: bytes | None = None
+        """The last valid `Host`."""
 
     def connection_lost(self, exc: Exception | None) -> None:
         running = self._running
@@ -73,7 +73,7 @@ class Connection(ClosingProtocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         name, value = name.lower(), value.rstrip(b" \t")
         self.headers.append((name, value))
-        if name in _TOLD and self._part == HEAD:
+        if name in _NOTED and self._part == HEAD:
             self._note(name, value)
 
     def _note(self, name: bytes, value: bytes) -> None:
@@ -87,7 +87,7 @@ class Connection(ClosingProtocol):
             self.expect_100_continue = True
 
     def on_headers_complete(self) -> None:
-        """As uvicorn's own, which parses the target once more and knows no limits."""
+        """Like uvicorn's, which parses the target a second time and has no limits."""
         fed, self._fed = self._fed, 0
         version = self.parser.get_http_version()
         is_upgrade = self.parser.should_upgrade()
@@ -95,7 +95,7 @@ class Connection(ClosingProtocol):
         if is_upgrade or not self._is_plain(version):
             self._check_head(version)
         if is_upgrade:
-            return  # it is parsed again, as if nothing had been offered
+            return  # `_parse_again` parses it without the offer
         raw_path, _, query = self.url.partition(b"?")
         path = raw_path.decode("ascii")
         scope = self.scope
@@ -104,7 +104,7 @@ class Connection(ClosingProtocol):
         scope["path"] = self.root_path + (unquote(path) if "%" in path else path)
         scope["raw_path"] = self.root_path.encode("ascii") + raw_path
         scope["query_string"] = query
-        self.headers = []  # of the trailers: nothing here has a use for one (RFC 9110, 6.5.1)
+        self.headers = []  # trailers go here, and are ignored (RFC 9110, 6.5.1)
         self._part = BODY
         self._begin(version)
 
@@ -114,9 +114,9 @@ class Connection(ClosingProtocol):
         heads.check_count(self.headers)
 
     def _is_plain(self, version: str) -> bool:
-        """Whether there is nothing to check: so it is with all but the first request of most connections."""
+        """Whether the head needs no more checks, as most after the first of a connection."""
         target, host = self.url, self._host
-        if version != "1.1" or self._codings or host is None or host != self._good_host:
+        if version != "1.1" or self._codings or host is None or host != self._valid_host:
             return False
         return target.startswith(b"/") and b"#" not in target
 
@@ -124,7 +124,7 @@ class Connection(ClosingProtocol):
         method = self.parser.get_method()
         head = heads.Head(method, self.url, version, self.headers, self._host, self._codings)
         heads.check(head)
-        self._good_host, self.url = self._host, head.target
+        self._valid_host, self.url = self._host, head.target
 
     def _begin(self, version: str) -> None:
         before, self.cycle = (
@@ -159,7 +159,7 @@ class Connection(ClosingProtocol):
             super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """As uvicorn's own, without its timer for each connection that is idle."""
+        """Like uvicorn's, without a timer for each idle connection."""
         self.server_state.total_requests += 1
         self._moves += 1
         if self._is_closing():
@@ -173,7 +173,7 @@ class Connection(ClosingProtocol):
         if self._unparsed and len(self.pipeline) <= MOST_PIPELINED:
             self._parse_pieces(self._unparsed)
 
-    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:  # noqa: ANN401  # uvicorn's own kind of app
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:  # noqa: ANN401  # uvicorn's type of app
         self._running = cycle
         if cycle.waiting_for_100_continue:
             app = _ExpectsContinue(app, cycle)
@@ -214,21 +214,20 @@ class Connection(ClosingProtocol):
             self._refuse(heads.excess_framing())
 
     def _parse_again(self, rest: bytes) -> None:
-        """A request that offers to upgrade, without its offer. The parser stops at such a head as if it were
-        the last of HTTP on the connection, whatever the head says of a body.
+        """Parses a head with an offer to upgrade again, without the offer. The parser stops at such a head as
+        if no more HTTP followed, even if the head announces a body.
         """
         method, version = self.parser.get_method(), self.parser.get_http_version()
         lines = [b"%b %b HTTP/%b" % (method, self.url, version.encode())]
         lines += [b"%b: %b" % header for header in self.headers if header[0] != b"upgrade"]
         self.parser = httptools.HttpRequestParser(self)
-        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn has it
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn does
         self._fed = 0
         self._parse(b"\r\n".join((*lines, b"", b"")))
         if rest and not self._is_over:
             self._parse(rest)
 
     def _refuse(self, error: LaurelsError) -> None:
-        """Reads nothing more; answers once everything before is answered, and closes."""
         self._is_over = True
         cycle = self.cycle
         if self._part == BODY:
@@ -245,15 +244,15 @@ class Connection(ClosingProtocol):
             self._last = error
 
     def _drop(self, cycle: RequestResponseCycle) -> None:
-        """Nothing that the app answers is sent."""
+        """Discards the app's answer."""
         _leave(cycle)
 
 
 class _ExpectsContinue:
-    """An app whose client waits to be told to send a body.
+    """An app whose client waits for `100 Continue` before it sends the body.
 
-    If it is answered at once, it may send the body or not. Where its next request begins is then unknown,
-    so the connection closes.
+    If the app answers without reading the body, the client may send it or not. Where the next request begins
+    is then unknown, so the connection closes.
     """
 
     def __init__(self, app: ASGIApp, cycle: RequestResponseCycle) -> None:
@@ -261,12 +260,12 @@ class _ExpectsContinue:
         self._cycle = cycle
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def send_once_known(message: Message) -> None:
+        async def send_and_close(message: Message) -> None:
             if self._cycle.waiting_for_100_continue:
                 self._cycle.keep_alive = False
             await send(message)
 
-        await self._app(scope, receive, send_once_known)
+        await self._app(scope, receive, send_and_close)
 
 
 def _leave(cycle: RequestResponseCycle) -> None:

@@ -1,6 +1,6 @@
-"""A connection whose requests the app's fast way in may take, before ASGI begins.
+"""A connection whose submissions `FastSubmit` may take before ASGI begins.
 
-After that, a request that begins with the same bytes is not even parsed.
+A later request whose head is the same, byte for byte, is not parsed.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from laurels.http.fast_submit import Admission, FastSubmit
 
 
-# How long a body may be on its way before the app itself waits for it, and no longer than it does for any.
-# Many clients send it in a piece of its own, right behind the head.
+# How long a request waits for its body before the app gets it. Many clients send the body in a second piece,
+# right after the head.
 HOLD_SECONDS: Final = 0.05
-# What a connection remembers: a client's requests differ in the length of their bodies, if in anything.
+# Heads that a connection remembers: those of one client usually differ only in the length of the body.
 MOST_HEADS: Final = 16
 HEAD_BYTES: Final = 4096
 _END: Final = b"\r\n\r\n"
 
 
 class _HeldRequest(NamedTuple):
-    """A request whose head has come."""
+    """A request whose head has arrived."""
 
     admission: Admission
     cycle: Any
@@ -39,12 +39,12 @@ class _HeldRequest(NamedTuple):
 
 
 class _FastRequest(NamedTuple):
-    """A request that the fast way took: what its like is taken with, and answered by."""
+    """A request that was taken; later ones with the same head reuse its admission and cycle."""
 
     admission: Admission
     cycle: Any
     length: int
-    """Of the body, as the head says it."""
+    """The length of the body, from the head."""
 
 
 @lru_cache(maxsize=2)
@@ -57,11 +57,11 @@ class FastProtocol(Connection):
         super().__init__(*given, **named)
         self._fast_submit: FastSubmit | None = getattr(self._app, "fast_submit", None)
         self._received = b""
-        """What is being read, where a request began with it."""
+        """The data that is being parsed, if a request begins with it."""
         self._held: _HeldRequest | None = None
-        """A request that the fast way may take, once its body is there."""
+        """A request that may be taken when its body has arrived."""
         self._heads: dict[bytes, _FastRequest] = {}
-        """What the requests of this connection began with, byte for byte, that were taken."""
+        """Requests of this connection that were taken, by their heads."""
 
     def data_received(self, data: bytes) -> None:
         if self._heads and self._take_unread(data):
@@ -87,7 +87,7 @@ class FastProtocol(Connection):
         else:
             self._start_held()
 
-    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:  # noqa: ANN401  # uvicorn's own kind of app
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:  # noqa: ANN401  # uvicorn's type of app
         if self._fast_submit and app is self._app and cycle is self.cycle and cycle.more_body:
             admission = self._fast_submit.admission(cast("Any", cycle.scope))
             if admission:
@@ -107,7 +107,7 @@ class FastProtocol(Connection):
             held.timer.cancel()
             super()._start_asgi_task(held.cycle, self._app)
 
-    def _take(self, admission: Admission, cycle: Any, body: bytes | bytearray) -> bool:  # noqa: ANN401  # of uvicorn, or as if
+    def _take(self, admission: Admission, cycle: Any, body: bytes | bytearray) -> bool:  # noqa: ANN401  # uvicorn's cycle
         answer, fail = partial(self._answer, cycle), partial(self._fail, cycle)
         fast_submit = cast("FastSubmit", self._fast_submit)
         return fast_submit.take(admission, cycle.scope, body, answer, fail)
@@ -117,7 +117,7 @@ class FastProtocol(Connection):
         return self._part == NOTHING and not self._unparsed and not self._is_over
 
     def _remember(self, taken: _FastRequest) -> None:
-        """If it came alone: then all before its body is its head."""
+        """Remembers the head of a request that arrived alone: it is all that comes before the body."""
         head = self._received[: -taken.length]
         if head.endswith(_END) and head.count(_END) == 1 and len(head) <= HEAD_BYTES:
             if len(self._heads) >= MOST_HEADS:
@@ -125,7 +125,7 @@ class FastProtocol(Connection):
             self._heads[head] = taken
 
     def _take_unread(self, data: bytes) -> bool:
-        """Takes a request that begins as another did, byte for byte; whether it is one, and is taken."""
+        """Takes a request whose head was taken before; returns whether it did."""
         start = data.find(_END) + len(_END)
         taken = self._heads.get(data[:start])
         if taken is None or len(data) - start != taken.length:
@@ -142,13 +142,13 @@ class FastProtocol(Connection):
         return False
 
     def _fail(self, cycle: RequestResponseCycle, app: Any) -> None:  # noqa: ANN401  # as above
-        self._heads.clear()  # a cycle that speaks ASGI is of no use to the next request
+        self._heads.clear()  # a cycle that runs an ASGI app cannot be reused
         super()._start_asgi_task(cycle, app)
 
     def _answer(self, cycle: RequestResponseCycle, headers: bytes, body: bytes) -> None:
         if cycle.disconnected:
             return
-        # Those of the server as they are now, the date among them: the cycle may be of an earlier request.
+        # The server's current headers, which have the date: those of a reused cycle are old.
         begin = _begin(tuple(self.server_state.default_headers))
         end = b"\r\n" if cycle.keep_alive else b"connection: close\r\n\r\n"
         cycle.response_started = cycle.response_complete = True

@@ -1,4 +1,4 @@
-"""What a request's head must say and may weigh (RFC 9112), beyond what the parser checks."""
+"""Checks the head of a request and its size (RFC 9112), where the parser does not."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 # Request line and headers together.
 HEAD_BYTES: Final = 64 * 1024
-# Leaves room for 1,000 friends with 40 bytes each, the most that one request may name.
+# Room for 1,000 friends of 40 bytes each, the most that a request may name.
 TARGET_BYTES: Final = 48 * 1024
 MOST_HEADERS: Final = 100
 # Chunk extensions and trailers, between two pieces of a body or after the last one.
@@ -35,7 +35,7 @@ _ABSOLUTE: Final = re.compile(rb"https?://([^/?]+)(.*)", re.IGNORECASE | re.DOTA
 
 @dataclass(slots=True)
 class Head:
-    """A request's head, as the parser found it: names in small letters, values without spaces around."""
+    """A parsed head: names in lower case, values without surrounding spaces."""
 
     method: bytes
     target: bytes
@@ -43,15 +43,15 @@ class Head:
     headers: list[tuple[bytes, bytes]]
     host: bytes | None
     codings: bytes
-    """The values of `Transfer-Encoding`, a comma before each."""
+    """The values of `Transfer-Encoding`, with a comma before each."""
 
 
 def check(head: Head) -> None:
-    """Raises the problem with it; makes its target one of this server."""
+    """Raises if the head is not valid; reduces an absolute target to its path."""
     if head.version not in VERSIONS:
         raise VersionNotSupported(f"this server speaks HTTP/1.1 and HTTP/1.0, not HTTP/{head.version}")
     if head.method == b"CONNECT":
-        raise NotImplementedHere("CONNECT is for proxies; this server is none")
+        raise NotImplementedHere("CONNECT is for proxies; this server is not a proxy")
     if head.codings:
         _check_codings(head.codings, head.version)
     if head.host is None:
@@ -66,7 +66,7 @@ def check(head: Head) -> None:
 
 
 def check_size(target: bytes, headers: Sequence[tuple[bytes, bytes]]) -> None:
-    """`4`: a header's colon, space and line end."""
+    """Counts 4 bytes for the colon, the space and the line end of a header."""
     size = len(target) + sum(len(name) + len(value) + 4 for name, value in headers)
     if len(target) > TARGET_BYTES or size > HEAD_BYTES:
         raise oversize(target)
@@ -78,7 +78,7 @@ def check_count(headers: Sequence[tuple[bytes, bytes]]) -> None:
 
 
 def oversize(target: bytes) -> LaurelsError:
-    """What is too large about a head that is."""
+    """The error for a head that is too large."""
     if len(target) > TARGET_BYTES:
         return TargetTooLong(f"the target (path and query) may have {TARGET_BYTES} bytes")
     return HeadersTooLarge(f"request line and headers together may have {HEAD_BYTES} bytes")
@@ -95,13 +95,13 @@ def _check_codings(listed: bytes, version: str) -> None:
         raise MalformedRequest("HTTP/1.0 has no Transfer-Encoding; send Content-Length")
     codings = [coding.strip(b" \t").lower() for coding in listed.split(b",")][1:]
     if codings[-1] != b"chunked":
-        raise MalformedRequest("the last Transfer-Encoding must be chunked: else the body has no end")
+        raise MalformedRequest("the last Transfer-Encoding must be chunked: otherwise the body has no end")
     if len(codings) > 1:
-        raise NotImplementedHere("send Transfer-Encoding: chunked alone; compress with Content-Encoding")
+        raise NotImplementedHere("send only Transfer-Encoding: chunked; compress with Content-Encoding")
 
 
 def _make_own(head: Head) -> None:
-    """Of `http://host/path` the path; the target's host goes before the header's (RFC 9112, 3.2.2)."""
+    """Reduces `http://host/path` to the path; its host replaces the header's (RFC 9112, 3.2.2)."""
     if head.target == b"*" and head.method == b"OPTIONS":
         return
     absolute = _ABSOLUTE.fullmatch(head.target)

@@ -1,4 +1,4 @@
-"""Answers to what cannot be read as a request: they are written by the server, without the app."""
+"""Answers to bytes that cannot be read as a request. The server writes them without the app."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def refusal(error: LaurelsError, client: str, default_headers: Iterable[tuple[by
 
 
 def problem_of(error: httptools.HttpParserError) -> LaurelsError:
-    """What a callback raised, or what the parser found, in our words."""
+    """The error for what a callback raised or the parser found."""
     cause = error.__context__
     if isinstance(cause, LaurelsError):
         return cause
     if isinstance(cause, httptools.HttpParserInvalidURLError):
         return MalformedRequest("the target must be a path, such as /v1/projects")
     if isinstance(error, httptools.HttpParserCallbackError):
-        log.error("failed", exc_info=cause or error)
+        log.error("request failed", exc_info=cause or error)
         return Internal("something went wrong on our side")
     why = str(error)
     if why in {"Invalid HTTP version", "Pause on PRI/Upgrade"}:

@@ -1,6 +1,6 @@
-"""Looks at all connections of a server once a second and lets each decide whether it has waited for too long.
+"""Checks the deadlines of all connections of a server once a second.
 
-One timer for all: a timer for each connection or request would cost more than answering a score does.
+One timer for all: a timer for each connection or request would cost more than answering a submission.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ _watches: WeakKeyDictionary[ServerState, DeadlineWatcher] = WeakKeyDictionary()
 
 
 def watch(state: ServerState, loop: AbstractEventLoop) -> None:
-    """Sees to it that the server's connections are looked at."""
+    """Starts checking the server's connections, if nothing does."""
     found = _watches.get(state)
     if found is None:
-        # All of them are ours: the server makes them of one class.
+        # The server makes all connections of our class.
         found = _watches[state] = DeadlineWatcher(loop, cast("Collection[HasDeadline]", state.connections))
     found.start()
