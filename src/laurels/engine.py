@@ -1,4 +1,4 @@
-"""Laurels in process: every operation, on the embedded servers or on those that URLs name."""
+"""Laurels in process: every operation, on embedded servers or on those of the URLs."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class Options(TypedDict, total=False):
     valkey_url: str | None
     postgres_url: str | None
     durability: Durability | None
-    """What answers wait for, unless a call says otherwise."""
+    """What answers wait for, unless a call names another durability."""
     join: bool
     """Whether to share the servers that another process runs on the same data folder (default), or refuse."""
     jobs: bool
@@ -107,9 +107,9 @@ class Options(TypedDict, total=False):
     embedded servers.
     """
     clock: Clock
-    """Where «now» comes from."""
+    """Says what time it is."""
     say: Callable[[str], None]
-    """Hears of the steps of a long start."""
+    """Called with each step of a long start."""
 
 
 class Laurels(WholeBoardOperations, MetadataOperations):
@@ -289,24 +289,24 @@ class Laurels(WholeBoardOperations, MetadataOperations):
         return await self._definer.preview(BoardRef.parse(board), definition, self.clock())
 
     async def projects(self) -> list[str]:
-        """The projects that have boards, by name."""
+        """The projects that have boards, sorted by name."""
         return await self.store.projects()
 
     async def boards(self, project: str) -> list[StoredBoard]:
-        """The boards of a project, by name."""
+        """The boards of a project, sorted by name."""
         return await self.store.boards(project)
 
     async def definition(self, board: str) -> BoardDefinition:
-        """The definition in force, as this process knows it. Asks no store about a board in use."""
+        """The definition in force, as this process knows it: a board in use needs no call to a store."""
         return (await self._catalog.board(BoardRef.parse(board))).definition
 
     def remembered(self, board: str) -> BoardDefinition | None:
-        """As `definition`, without a wait. None for a board that this process does not know yet."""
+        """Like `definition`, without waiting. None for a board that this process does not know yet."""
         known = self._catalog.known(BoardRef.parse(board))
         return known and known.definition
 
     async def definition_in_force(self, board: str) -> BoardDefinition:
-        """The definition in force, also if another process changed it a moment ago."""
+        """The definition in force, even if another process has just changed it."""
         return (await self._catalog.in_force(BoardRef.parse(board))).definition
 
     async def drop(self, board: str, *, allow_drop: str | Iterable[str] = ()) -> None:
@@ -322,18 +322,18 @@ class Laurels(WholeBoardOperations, MetadataOperations):
         durability: Durability | None = None,
         **carried: Unpack[Carried],
     ) -> Submitted:
-        """Submits one score for one member, and says where it stands in the board's first window."""
+        """Submits one score for one member, and returns its rank in the board's first window."""
         return await self.send(board, Submission.of(member, score, carried), durability)
 
     async def send(self, board: str, given: Submission, durability: Durability | None = None) -> Submitted:
-        """As `submit`, with a ready submission."""
+        """Like `submit`, with a `Submission`."""
         return await self._submitter.submit(BoardRef.parse(board), given, self._durability(durability))
 
-    def send_soon(self, board: str, given: Submission, tell: OnOutcome) -> bool:
-        """As `send`, without a wait: calls `tell` with the result. Does nothing and returns False if this
-        process does not know enough to check the submission.
+    def send_soon(self, board: str, given: Submission, on_outcome: OnOutcome) -> bool:
+        """Like `send`, without waiting: calls `on_outcome` with the result. Does nothing and returns False if
+        this process does not know enough to check the submission.
         """
-        return self._submitter.submit_soon(BoardRef.parse(board), given, tell, self._durability(None))
+        return self._submitter.submit_soon(BoardRef.parse(board), given, on_outcome, self._durability(None))
 
     async def submit_many(
         self,
@@ -343,9 +343,9 @@ class Laurels(WholeBoardOperations, MetadataOperations):
         *,
         durability: Durability | None = None,
     ) -> BatchResult:
-        """Submits many; a bad submission harms no other. Calls `progress` with the number done.
+        """Submits many; a refused one does not affect the others. Calls `progress` with the number done.
 
-        Millions may come from a generator: memory holds one call to Valkey at a time.
+        A generator may yield millions: memory holds one call to Valkey at a time.
         """
         return await self._submitter.submit_many(
             BoardRef.parse(board), submissions, progress, self._durability(durability)
@@ -360,7 +360,7 @@ class Laurels(WholeBoardOperations, MetadataOperations):
         durability: Durability | None = None,
         **about: Unpack[AboutMatch],
     ) -> Matched:
-        """Submits a rated game, and says where its players stand. `winner` None is a draw."""
+        """Submits a rated game, and returns its players' new ratings and ranks. `winner` None is a draw."""
         return await self._matches.play(
             BoardRef.parse(board), Match.of(players, winner, about), self._durability(durability)
         )
@@ -386,7 +386,7 @@ class Laurels(WholeBoardOperations, MetadataOperations):
             return await self._archived_windows.page(BoardRef.parse(board), query)
 
     async def pages(self, board: str, **first: Unpack[FirstPage]) -> AsyncGenerator[Page]:
-        """Page after page. Each begins where the one before ended, also when entries change meanwhile."""
+        """The pages of a window. Each begins where the previous one ended, even if entries change."""
         page = await self.page(board, **first)
         yield page
         while page.next is not None:
@@ -400,8 +400,8 @@ class Laurels(WholeBoardOperations, MetadataOperations):
                 yield entry
 
     async def watch(self, board: str, **watching: Unpack[WatchArguments]) -> AsyncGenerator[Update]:
-        """Watches the first entries of a window: the first update is a `Snapshot`, the others what changes.
-        With the id of an update, `last_id` goes on after it.
+        """Watches the first entries of a window: the first update is a `Snapshot`, the others are changes.
+        `last_id` is the id of an update to continue after.
         """
         member, last_id = watching.pop("member", None), watching.pop("last_id", None)
         view = View(BoardRef.parse(board), PageQuery.of(watching), member)
@@ -413,7 +413,7 @@ class Laurels(WholeBoardOperations, MetadataOperations):
             follower.leave()
 
     async def standing(self, board: str, member: str, **where: Unpack[InWindow]) -> Standing:
-        """Where one member stands, or stood in a window that only the archive has."""
+        """One member's standing, also in a window that only the archive has."""
         ref, query = BoardRef.parse(board), WindowQuery.of(where)
         try:
             return await self._reader.standing(ref, query, member)
@@ -435,11 +435,11 @@ class Laurels(WholeBoardOperations, MetadataOperations):
         return await self._reader.among(BoardRef.parse(board), WindowQuery.of(where), list(members))
 
     async def percentile(self, board: str, share: float, **where: Unpack[InWindow]) -> Percentile:
-        """The score that this share of the entries are no better than."""
+        """The score that this share of the entries is no better than."""
         return await self._reader.percentile(BoardRef.parse(board), WindowQuery.of(where), share)
 
     async def distribution(self, board: str, buckets: int = 20, **where: Unpack[InWindow]) -> Distribution:
-        """How many entries have which scores."""
+        """A histogram of the scores."""
         return await self._reader.distribution(BoardRef.parse(board), WindowQuery.of(where), buckets)
 
     async def history(
@@ -487,11 +487,11 @@ class Laurels(WholeBoardOperations, MetadataOperations):
         await self.drain.finish(BoardRef.parse(board))
 
     async def journal_drained(self) -> None:
-        """As `archived`, for every board."""
+        """Like `archived`, for every board."""
         await self.drain.finish()
 
     async def remove(self, board: str, member: str, *, durability: Durability | None = None) -> bool:
-        """Takes a member out of every live window and group; whether it was in any."""
+        """Removes a member from every live window and group; returns whether it was in any."""
         return await self._remover.remove(BoardRef.parse(board), member, self._durability(durability))
 
 

@@ -1,4 +1,4 @@
-"""Laurels in process without async: the same operations, each waits for its answer.
+"""Laurels in process without async: the same operations, each of which waits for its answer.
 
 >>> from laurels import Submission
 >>> from laurels.sync import Laurels
@@ -11,7 +11,7 @@ A board is defined once; its name is `project/board`.
 >>> laurels.define("examples/sync", {"windows": windows, "groups": [["country"]]}).created
 True
 
-The answer to a submission says where its member stands. Sent again with the same id, it counts once.
+The answer to a submission has its member's rank. A submission sent again with the same id counts once.
 
 >>> first = laurels.submit("examples/sync", "ada", 1200, groups={"country": "GB"}, id="game-1")
 >>> first.rank, first.applied
@@ -19,7 +19,7 @@ The answer to a submission says where its member stands. Sent again with the sam
 >>> laurels.submit("examples/sync", "ada", 1200, id="game-1").applied
 False
 
-`submit_many` takes many; a bad one harms no other.
+`submit_many` takes many; a refused one does not affect the others.
 
 >>> scores = [("bob", 1500), ("eve", 1200), ("joe", "many")]
 >>> result = laurels.submit_many("examples/sync", [Submission(member, score) for member, score in scores])
@@ -49,14 +49,14 @@ Reads use the board's first window and its current slot, unless they name anothe
 >>> [(window.period, window.entries) for window in laurels.windows("examples/sync")]
 [('daily', 3), ('all_time', 3)]
 
-`set_metadata` needs no score. It reaches every window and group of the member, or those that it names.
+`set_metadata` needs no score. It changes every window and group of the member, or those that it names.
 
 >>> laurels.set_metadata("examples/sync", "ada", {"level": 8}).entries
 4
 >>> laurels.standing("examples/sync", "ada", group={"country": "GB"}).metadata
 {'level': 8}
 
-A removed member leaves no trace. Dropping a board that holds entries needs consent.
+`remove` deletes all entries of a member. Dropping a board that holds entries needs consent.
 
 >>> laurels.remove("examples/sync", "eve")
 True
@@ -116,7 +116,7 @@ class _Steps(Generic[Item]):
         self._lock = asyncio.Lock()
 
     async def next(self) -> list[Item]:
-        """The next item alone; nothing at the end."""
+        """A list of the next item; empty at the end."""
         async with self._lock:
             async for item in self._items:
                 return [item]
@@ -158,11 +158,11 @@ class Laurels:
             self._stop()
 
     def run(self, work: Coroutine[Any, Any, Answer]) -> Answer:
-        """Runs a coroutine beside the engine, on its loop."""
+        """Runs a coroutine on the engine's loop."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def iterate(self, items: AsyncGenerator[Item]) -> Generator[Item]:
-        """Gives the items of an async generator, which runs beside the engine, on its loop."""
+        """Yields the items of an async generator, which runs on the engine's loop."""
         steps = _Steps(items)
         step: Future[list[Item]] | None = None
         try:

@@ -12,7 +12,7 @@ True
 >>> first.rank, first.applied
 (1, True)
 
-Many go in from any iterable, however long; what is refused harms no other.
+`submit_many` takes any iterable, however long; a refused submission does not affect the others.
 
 >>> scores = [("bob", 1500), ("eve", 1200), ("joe", "many")]
 >>> result = client.submit_many("client", (Submission(member, score) for member, score in scores))

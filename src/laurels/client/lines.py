@@ -51,7 +51,7 @@ class Batch:
         coded = {"Content-Encoding": self.compress} if self.compress else {}
         return {"Content-Type": LINES, **coded, **self.durability}
 
-    def tell(self, done: int) -> None:
+    def report(self, done: int) -> None:
         if self.progress:
             self.progress(done)
 
@@ -100,10 +100,10 @@ def submit(caller: Caller, path: str, batch: Batch) -> Flow[BatchResult]:
             if part.is_full:
                 accepted += yield from _send(caller, path, batch, part, rejected)
                 part = _BatchRequest()
-                batch.tell(place)
+                batch.report(place)
     if part.places:
         accepted += yield from _send(caller, path, batch, part, rejected)
-    batch.tell(place)
+    batch.report(place)
     return BatchResult(accepted, sorted(rejected, key=lambda each: each.index))
 
 

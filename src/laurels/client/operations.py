@@ -185,7 +185,7 @@ class ClientOperations:
         durability: Durability | None = None,
         **how: Unpack[Batching],
     ) -> Flow[BatchResult]:
-        """Submits many; a bad submission harms no other. Calls `progress` with the number done.
+        """Submits many; a refused one does not affect the others. Calls `progress` with the number done.
 
         Millions may come from a generator (of `AsyncClient`, also an async one): the client sends at most
         5,000 in one request and holds no more. Each has an id before it is first sent, so none counts twice.

@@ -187,7 +187,7 @@ class BoardListener:
                             asyncio.create_task(self._listen(valkey, newest.keys.of_board(shard, "journal")))
                             for shard in range(newest.keys.shards)
                         ]
-                        self._wake_watchers(anew=board is not None)
+                        self._wake_watchers(needs_snapshot=board is not None)
                         board = newest
                 await asyncio.sleep(CHECK_SECONDS)
         except LaurelsError as error:  # the board no longer exists
@@ -200,8 +200,9 @@ class BoardListener:
             await valkey.close()
 
     async def _listen(self, valkey: Valkey, journal: str) -> None:
-        """A read after `newest` was fetched sees all that was written before; a later write ends the wait. An
-        entry that was added and trimmed in between is noticed within `CHECK_SECONDS`.
+        """Wakes the watchers at new entries. They read after `newest` was fetched, so they see every earlier
+        write; a later one ends the wait. An entry that was added and trimmed in between is noticed within
+        `CHECK_SECONDS`.
         """
         last = ""
         while True:
@@ -217,17 +218,17 @@ class BoardListener:
                 if not isinstance(error, Unavailable):
                     log.exception("cannot read the journal; will retry", board=str(self.ref))
                 last = ""
-                self._wake_watchers(anew=True)
+                self._wake_watchers(needs_snapshot=True)
                 await asyncio.sleep(RETRY_SECONDS)
 
     def _end(self, error: LaurelsError) -> None:
         for watcher in list(self.watchers):
             watcher.end(error)
 
-    def _wake_watchers(self, *, anew: bool = False) -> None:
+    def _wake_watchers(self, *, needs_snapshot: bool = False) -> None:
         self._reading.clear()  # a read that has begun may miss the change
         for watcher in self.watchers:
-            watcher.wake(anew=anew)
+            watcher.wake(needs_snapshot=needs_snapshot)
 
 
 class Watcher:
@@ -238,16 +239,16 @@ class Watcher:
         self.listener = listener
         self._live = live
         self.followers: set[Follower] = set()
-        # Part of the ids, so that those of another process or an earlier watcher are not taken for its own.
+        # Part of the ids, which so differ from those of other processes and earlier watchers.
         self._incarnation = secrets.token_hex(8)
         self._sequence = 0
         self._recent: deque[Update] = deque(maxlen=MOST_REMEMBERED)
         self._seen: ViewState | None = None
         self._snapshot: Update | None = None
-        self._turns: Moment | None = None
-        self._is_anew = False
+        self._resets_at: Moment | None = None
+        self._needs_snapshot = False
         self._woken = asyncio.Event()
-        self._looked = asyncio.Event()
+        self._was_read = asyncio.Event()
         self._error: LaurelsError | None = None
         self._has_ended = False
         self._leaving: asyncio.TimerHandle | None = None
@@ -261,7 +262,7 @@ class Watcher:
             self._leaving.cancel()
             self._leaving = None
         try:
-            await self._looked.wait()
+            await self._was_read.wait()
         except asyncio.CancelledError:
             follower.leave()
             raise
@@ -276,9 +277,9 @@ class Watcher:
             loop = asyncio.get_running_loop()
             self._leaving = loop.call_later(self._live.linger_seconds, self.end, None)
 
-    def wake(self, *, anew: bool = False) -> None:
-        """`anew`: the next read may not follow on from the last one, so followers need a snapshot."""
-        self._is_anew = self._is_anew or anew
+    def wake(self, *, needs_snapshot: bool = False) -> None:
+        """`needs_snapshot`: changes since the last read may be lost, so followers get a snapshot."""
+        self._needs_snapshot = self._needs_snapshot or needs_snapshot
         self._woken.set()
 
     def end(self, error: LaurelsError | None) -> None:
@@ -288,7 +289,7 @@ class Watcher:
         self._has_ended, self._error = True, error
         if self._leaving:
             self._leaving.cancel()
-        self._looked.set()
+        self._was_read.set()
         for follower in list(self.followers):
             follower.end(error)
         self._live.forget(self)
@@ -320,21 +321,21 @@ class Watcher:
             while True:
                 self._woken.clear()
                 try:
-                    self._tell(await self._look())
+                    self._publish(await self._read())
                 except Unavailable:
                     if self._seen is None:
                         raise
-                    self._is_anew = True
+                    self._needs_snapshot = True
                     await asyncio.sleep(RETRY_SECONDS)
                     continue
-                await self._rest()
+                await self._wait()
         except LaurelsError as error:  # the board, the window or the group no longer exists
             self.end(error)
         except Exception:
             log.exception("live updates of a view stopped", board=str(self.view.ref))
             self.end(LaurelsError("something went wrong on our side"))
 
-    async def _look(self) -> ViewState:
+    async def _read(self) -> ViewState:
         view = self.view
         page = await self.listener.page(view.query)
         if view.member is None:
@@ -354,16 +355,16 @@ class Watcher:
         except NotFound:  # the page was just read, so only the member can be missing
             return None
 
-    def _tell(self, seen: ViewState) -> None:
+    def _publish(self, seen: ViewState) -> None:
         before, self._seen = self._seen, seen
         resets = seen.page.next_reset_at
-        self._turns = None if resets is None else moment_of(resets)
+        self._resets_at = None if resets is None else moment_of(resets)
         if before is None:
-            self._is_anew = False
-            self._looked.set()
+            self._needs_snapshot = False
+            self._was_read.set()
             return
-        if self._is_anew or not is_same_window(before, seen):
-            self._is_anew = False
+        if self._needs_snapshot or not is_same_window(before, seen):
+            self._needs_snapshot = False
             self._sequence += 1
             self._snapshot = None
             self._recent.clear()
@@ -377,14 +378,14 @@ class Watcher:
             update = Update(self._id, changed)
             self._recent.append(update)
         for follower in self.followers:
-            follower.hear(update)
+            follower.receive(update)
 
-    async def _rest(self) -> None:
+    async def _wait(self) -> None:
         """Waits until the board may have changed, or the window ends."""
         while not self._woken.is_set():
             seconds = CHECK_SECONDS
-            if self._turns is not None:
-                left = (self._turns - self._live.clock()) / SECOND
+            if self._resets_at is not None:
+                left = (self._resets_at - self._live.clock()) / SECOND
                 if left <= 0:
                     return
                 seconds = min(seconds, left)
@@ -403,14 +404,14 @@ class Follower:
         self._is_behind = False
         self._has_ended = False
         self._error: LaurelsError | None = None
-        self._stirred = asyncio.Event()
+        self._changed = asyncio.Event()
 
     def begin(self, missed: list[Update] | None) -> None:
         self._has_begun = True
         self._is_behind = missed is None
         self._waiting.extend(missed or ())
 
-    def hear(self, update: Update) -> None:
+    def receive(self, update: Update) -> None:
         if not self._has_begun:
             return
         if len(self._waiting) >= MOST_WAITING:
@@ -418,11 +419,11 @@ class Follower:
             self._waiting.clear()
         if not self._is_behind:
             self._waiting.append(update)
-        self._stirred.set()
+        self._changed.set()
 
     def end(self, error: LaurelsError | None) -> None:
         self._has_ended, self._error = True, error
-        self._stirred.set()
+        self._changed.set()
 
     def leave(self) -> None:
         """Ends this follower: iteration over it stops."""
@@ -441,8 +442,8 @@ class Follower:
                 return self._watcher.snapshot()
             if self._waiting:
                 return self._waiting.popleft()
-            self._stirred.clear()
-            await self._stirred.wait()
+            self._changed.clear()
+            await self._changed.wait()
         if self._error:
             raise self._error
         raise StopAsyncIteration

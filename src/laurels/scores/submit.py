@@ -116,7 +116,7 @@ class _BatchProgress:
     confirmed: int = 0
     """How many of the accepted have the requested durability."""
 
-    def tell(self) -> None:
+    def report(self) -> None:
         if self.progress:
             self.progress(self.accepted + len(self.refused))
 
@@ -126,7 +126,7 @@ class _Waiting(NamedTuple):
 
     checked: CheckedSubmission
     board: Board
-    tell: OnOutcome
+    on_outcome: OnOutcome
 
 
 @dataclass(slots=True)
@@ -187,9 +187,11 @@ class Submitter:
         self._queue(_Waiting(checked, board, partial(_settle, answer)), durability)
         return await answer
 
-    def submit_soon(self, ref: BoardRef, given: Submission, tell: OnOutcome, durability: Durability) -> bool:
-        """Like `submit`, without waiting: `tell` receives the outcome. Returns False and does nothing if this
-        process cannot tell by itself that the submission is valid.
+    def submit_soon(
+        self, ref: BoardRef, given: Submission, on_outcome: OnOutcome, durability: Durability
+    ) -> bool:
+        """Like `submit`, without waiting: calls `on_outcome` with the outcome. Returns False and does nothing
+        if this process does not know that the submission is valid.
         """
         board = self._catalog.known(ref)
         if board is None or board.owner != self._owner:
@@ -198,7 +200,7 @@ class Submitter:
             checked = check(board, given, self._clock())
         except InvalidInput:
             return False
-        self._queue(_Waiting(checked, board, tell), durability)
+        self._queue(_Waiting(checked, board, on_outcome), durability)
         return True
 
     def _queue(self, waiting: _Waiting, durability: Durability) -> None:
@@ -261,13 +263,13 @@ class Submitter:
             laid_out = self._sender.lay_out(chunk.call)
             if under_way:
                 await under_way
-                batch.tell()
+                batch.report()
             under_way = asyncio.create_task(self._carry_batch(chunk, laid_out, batch))
             await asyncio.sleep(0)
         if under_way:
             await under_way
         await self._confirm(batch)
-        batch.tell()
+        batch.report()
 
     async def _carry_batch(self, chunk: _Chunk, laid_out: LaidOut, batch: _BatchProgress) -> None:
         call = chunk.call
@@ -297,7 +299,7 @@ class Submitter:
                     await self._send_together(ref, taken, durability)
                 except Exception as error:  # noqa: BLE001  # every waiting caller must get an answer
                     for waiting in taken:
-                        waiting.tell(error)
+                        waiting.on_outcome(error)
                 finally:
                     queue.release(taken)
         finally:
@@ -318,13 +320,13 @@ class Submitter:
                 await self._feed(chunk, outcome)
             except OutcomeUnknown as error:
                 for place, checked in zip(chunk.places, call.parts, strict=True):
-                    taken[place].tell(OutcomeUnknown.after(error, retry_with=call.made_id(checked)))
+                    taken[place].on_outcome(OutcomeUnknown.after(error, retry_with=call.made_id(checked)))
                 continue
             for place, checked in zip(chunk.places, call.parts, strict=True):
                 refusal = outcome.refused.get(checked.index)
-                taken[place].tell(refusal or _submitted(call, checked, outcome))
+                taken[place].on_outcome(refusal or _submitted(call, checked, outcome))
         for each in refused:  # valid when it joined the queue, but time has passed or the definition changed
-            taken[each.place].tell(each.error)
+            taken[each.place].on_outcome(each.error)
 
     def _chunks(
         self,
