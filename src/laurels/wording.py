@@ -110,7 +110,7 @@ def _bound(found: re.Match[str]) -> str:
 
 
 @lru_cache(maxsize=64)
-def _info(kind: Any) -> inspect.Type:  # noqa: ANN401  # whatever msgspec decodes
+def _info(kind: Any) -> inspect.Type:  # noqa: ANN401  # any type that msgspec decodes
     return inspect.type_info(kind)
 
 

@@ -149,7 +149,7 @@ class Limiter:
                 left = [
                     await self._windows.get_window_stats(limit, rates.name, *who) for limit in rates.limits
                 ]
-        except Exception as error:  # noqa: BLE001  # requests pass, whatever is wrong with Valkey
+        except Exception as error:  # noqa: BLE001  # requests pass after any error of Valkey
             detail = str(error) or type(error).__name__
             log.warning("rate limit not counted; the request passes", limit=rates.name, detail=detail)
             return

@@ -44,7 +44,7 @@ class TableQuery:
     offset: int = 0
     deltas: bool = False
     user_id: str | None = None
-    """A user whose row is returned too, whatever its rank."""
+    """A user whose row is returned too, at any rank."""
 
 
 class Delta(NamedTuple):

@@ -1,6 +1,6 @@
 """Consent to drops: which windows a change puts at risk, and whether the caller named them. Pure.
 
-Consent names windows, not numbers: it covers whatever a window holds at the moment of the change.
+Consent names windows, not numbers: it covers everything that a window holds at the moment of the change.
 """
 
 from __future__ import annotations

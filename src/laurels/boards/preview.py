@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from laurels.boards.board import Board, ZonedWindow
     from laurels.moments import Moment
 
-# Stands for the value of a group's dimension, which only submissions tell.
+# Stands for the value of a group's dimension, which only submissions have.
 ANY: Final = "…"
 
 

@@ -41,7 +41,7 @@ class Glicko2(_Rated):
 
 
 class OpenSkill(_Rated):
-    """Ratings of any number of players, everybody for themselves; needs the package `openskill`."""
+    """Ratings of any number of players, without teams; needs the package `openskill`."""
 
     system: Literal["openskill"]
     initial: _Scale = 25

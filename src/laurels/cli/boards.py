@@ -147,7 +147,7 @@ def _standing_line(standing: Standing) -> Text:
     return Text.assemble(
         (printable(standing.member), "bold"),
         f" is {grouped(standing.rank)} of {grouped(standing.total)} with {grouped(standing.score)}, "
-        f"as good as {standing.percentile:.1%} or better",
+        f"no worse than {standing.percentile:.1%} of the entries",
     )
 
 

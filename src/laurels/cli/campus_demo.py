@@ -31,7 +31,7 @@ async def fill(laurels: Laurels, progress: Callable[[int, int], None]) -> None:
 
 
 async def token(laurels: Laurels) -> str | None:
-    """A token for one of the invented people, if they are there. Revokes the one before."""
+    """A token for one of the invented people, if they exist. Revokes the previous token."""
     # The same people as `fill` invented: they depend only on the seed.
     person = World(PLAN, Random(SEED)).people[PERSON]  # noqa: S311  # no secret
     if not await laurels.activity.store.users([person.id]):

@@ -69,7 +69,7 @@ class Output:
 def complain(message: str) -> None:
     """Prints an error in one line on stderr. The last lines of a server's log may follow, indented."""
     console = Console(stderr=True, highlight=False, emoji=False)
-    first, *log_lines = message.splitlines() or ["something went wrong"]
+    first, *log_lines = message.splitlines() or ["an error without a message"]
     console.print(Text.assemble(("laurels: ", "bold red"), printable(first)), soft_wrap=True)
     for line in log_lines:
         console.print(Text(printable(line), "dim"), soft_wrap=True)

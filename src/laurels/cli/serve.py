@@ -226,7 +226,7 @@ def _end_with_parent() -> None:
 
 
 def _set_up_logs(settings: Settings) -> None:
-    """Libraries log only warnings and errors; in a terminal, so do requests unless a level is set."""
+    """Libraries log only warnings and errors, and so do requests in a terminal, unless a level is set."""
     configure_logs(settings)
     quiet = ["alembic", "uvicorn"] if settings.log_level != "debug" else []
     if sys.stderr.isatty() and "log_level" not in settings.model_fields_set:

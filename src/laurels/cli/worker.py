@@ -19,9 +19,9 @@ from laurels.jobs.runner import Runner
 from laurels.logs import configure_logs, get_logger
 from laurels.settings import load_settings
 
-# How long the child process may take to end; how long to wait before it is started again, at first and at
-# most; and after how long a run the wait begins at the first again.
+# How long the child process may take to end.
 END_SECONDS: Final = 10.0
+# The first and the longest wait before a restart. After a run of `HEALTHY_SECONDS`, the first applies again.
 PAUSE_SECONDS: Final = 0.5
 LONGEST_PAUSE_SECONDS: Final = 30.0
 HEALTHY_SECONDS: Final = 60.0

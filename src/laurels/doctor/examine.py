@@ -191,7 +191,7 @@ async def _configured(valkey: Valkey, name: str) -> str | None:
     """A configuration value; None if the server does not say: managed servers refuse CONFIG."""
     try:
         return await valkey.run(server.setting(name))
-    except Exception:  # noqa: BLE001  # whatever the error, the value is unknown
+    except Exception:  # noqa: BLE001  # after any error, the value is unknown
         return None
 
 

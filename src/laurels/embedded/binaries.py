@@ -109,7 +109,7 @@ def _copy(package: Path, distribution: str, copies: Path) -> Path:
 
 
 def _open_for_reading(folder: Path) -> None:
-    """Lets every user read and run the files, and only the owner write, whatever their modes in the wheel."""
+    """Lets every user read and run the files, and only the owner write."""
     folder.chmod(0o755)
     for path in folder.rglob("*"):
         if not path.is_symlink():

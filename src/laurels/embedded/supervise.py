@@ -1,9 +1,9 @@
 """The supervisor: a process that keeps the servers running exactly as long as Laurels runs.
 
 It is run by its path, not as a module, and uses the standard library only, so it starts in a few milliseconds
-whatever the working folder or the environment contains. Its standard input is a pipe from Laurels. The first
-line is the `Plan`; a later line, `READY`, says that the servers are ready. When the pipe closes, Laurels has
-stopped or died, and the supervisor stops the servers.
+and does not depend on the working folder or the environment. Its standard input is a pipe from Laurels. The
+first line is the `Plan`; a later line, `READY`, says that the servers are ready. When the pipe
+closes, Laurels has stopped or died, and the supervisor stops the servers.
 
 The supervisor restarts a server that dies. If the supervisor is killed, the kernel tells the servers to stop
 (Linux). All processes started here inherit the lock on the data folder and hold it until the last one ends.

@@ -169,7 +169,7 @@ class Eraser:
                     await self.valkey.run(hashes.delete(key, lost))
 
     async def _forget_ids(self, key: str, mentions: NameMatcher) -> None:
-        """Deletes ids that name the member, whoever gave them."""
+        """Deletes ids that name the member, also those of other members' submissions."""
         async for ids in sets.scan(self.valkey, key, ENTRIES_AT_ONCE):
             lost = [each for each in ids if mentions.in_text(each)]
             if lost:

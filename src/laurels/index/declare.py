@@ -1,6 +1,6 @@
 """Declarations of indexes in a model's `__leaderboards__`, checked where the class is defined.
 
-SQLAlchemy calls us at the end of each mapped class, whatever its base, so a wrong declaration fails there. A
+SQLAlchemy calls us at the end of each mapped class, with any base, so a wrong declaration fails there. A
 model that is mapped later, such as a reflected one, is checked then.
 """
 
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 Model = TypeVar("Model")
 
-# The types that PostgreSQL writes as text in one way, whatever the session's settings.
+# The types that PostgreSQL writes as text in one way, under all settings of a session.
 GROUP_TYPES: Final = (String, Integer, Boolean, Uuid, Date)
 
 WindowName = Literal["hourly", "daily", "weekly", "monthly"]

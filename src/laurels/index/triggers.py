@@ -180,7 +180,7 @@ def of_row(row: str, column: Column[Any]) -> str:
 
 
 def _text(row: str, column: Column[Any]) -> str:
-    """A value as text, whatever the session's DateStyle."""
+    """A value as text, the same under every DateStyle of a session."""
     value = of_row(row, column)
     return (
         f"to_char({value}, 'YYYY-MM-DD')" if isinstance(plain_type(column.type), Date) else f"{value}::text"

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 log = get_logger("laurels.history")
 
-# Compare only; replace the live board; or replace it whatever it holds.
+# Compare only; replace the live board; or replace it even if that loses entries.
 _Aim = Literal["verify", "rebuild", "force"]
 
 ROWS_AT_ONCE: Final = 5000

@@ -66,7 +66,7 @@ class RowTotalsStore:
         rows, at, size, score = await self._one(asked)
         return RowTotals(rows, int(at), int(size), Decimal(score))
 
-    async def _one(self, asked: Any) -> Any:  # noqa: ANN401  # a select of whatever columns, and its row
+    async def _one(self, asked: Any) -> Any:  # noqa: ANN401  # a select of any columns, and its row
         async with self._postgres.writing(seconds=LONGEST_SECONDS) as connection:
             await connection.execute(text("SET LOCAL statement_timeout = 0"))
             return (await connection.execute(asked)).one()

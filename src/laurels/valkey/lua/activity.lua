@@ -137,7 +137,7 @@ local function heat(seconds, second, dms, room)
 end
 
 -- The changes of the counters by these messages, by the rule of activity/guard.py: all messages outside of bursts
--- count, in whatever order they came.
+-- count. Their order does not matter.
 local function guard(key, given, limits, muted)
   local seconds = {
     key = key, rate = limits[1], length = limits[2], dms = {}, room = {}, dm_change = 0, room_change = 0,

@@ -4,8 +4,8 @@
 -- written to for a period, the oldest is deleted and becomes the next one to write to. So everything is remembered
 -- for two to three periods, and nothing is removed one by one.
 --
--- Generations age by the server's clock alone. A step of the clock ahead ends one generation early, whatever its
--- size; after a step back the present one begins again.
+-- Generations age by the server's clock alone. If the clock steps ahead, by any time, one generation ends early; if it
+-- steps back, the present one begins again.
 --
 -- The board's hash has a field 'NUMBER SECONDS' for each kind: the generation written to, and when it began.
 

@@ -48,7 +48,7 @@ end
 
 local function text(value) return string.format('%.17g', value) end
 
--- Compares by bytes, whatever the locale.
+-- Compares by bytes in every locale.
 local function bytes_before(left, right)
   for i = 1, math.min(#left, #right) do
     local a, b = string.byte(left, i), string.byte(right, i)

@@ -19,7 +19,7 @@
 -- laurels_place      KEYS 1 board, 2 journal, 3… one window
 --                    ARGV 1 header {shape, version, journal, seconds, metadata: each entry's, or ''}, 2 journal entry,
 --                    3… place, member, place, member, …
---   sets the entries of these members, whatever they had; no member may occur twice
+--   sets the entries of these members, also of those that have one; no member may occur twice
 --   -> {'version', current} or {'fenced'} as laurels_submit; {'ok', number of entries in the window}
 --
 -- laurels_rename     KEYS 1 board, 2… windows;  ARGV 1 header {shape, version}, 2 member, 3 its new name
