@@ -69,8 +69,8 @@ async def test_a_board_is_shown_best_first_with_its_window_and_what_members_gain
     page = await open_page(board.view())
     await expect(page.get_by_text(re.compile(r"3 entries · daily \d{4}-\d\d-\d\d"))).to_be_visible()
     assert await ranking(page) == [("1", "ada", "300"), ("2", "bob", "200"), ("3", "eve", "100")]
-    await expect(row_of(page, "ada").get_by_text("Up 2 since the window before")).to_be_attached()
-    await expect(row_of(page, "eve").get_by_text("Down 2 since the window before")).to_be_attached()
+    await expect(row_of(page, "ada").get_by_text("Up 2 since the previous window")).to_be_attached()
+    await expect(row_of(page, "eve").get_by_text("Down 2 since the previous window")).to_be_attached()
     table = page.get_by_role("table", name=re.compile("arcade, daily"))
     await expect(table).to_have_attribute("aria-rowcount", "4")
 

@@ -1,7 +1,7 @@
 const LEAF = "M0-4.4C2-2 2 2 0 4.4-2 2-2-2 0-4.4Z";
 const ANGLES = [24, 56, 88, 120, 152];
 
-/** The wreath. */
+/** The logo: a laurel wreath. */
 export function Mark() {
   return (
     <svg viewBox="0 0 32 32" aria-hidden="true">

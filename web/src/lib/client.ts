@@ -2,18 +2,18 @@
 import createClient, { type Client, type Middleware } from "openapi-fetch";
 import { access, forget, type Kind } from "./access";
 import type { components, paths } from "./api";
-import { hearDate } from "./clock";
+import { noteDate } from "./clock";
 import { noAnswer, type Problem, problemOf } from "./problem";
-import { hearReachable } from "./reach";
+import { noteReachable } from "./reach";
 
 export type Schemas = components["schemas"];
 
-const PATIENCE = 15_000; // milliseconds
+const TIMEOUT = 15_000; // milliseconds
 
 const listening: Middleware = {
   onResponse({ response }) {
-    hearDate(response.headers.get("Date"));
-    hearReachable(true);
+    noteDate(response.headers.get("Date"));
+    noteReachable(true);
   },
 };
 
@@ -33,18 +33,18 @@ const authorized = (kinds: readonly Kind[]): Middleware => ({
 
 const baseUrl = typeof document === "undefined" ? "" : document.baseURI.replace(/\/$/, "");
 
-async function patiently(request: Request): Promise<Response> {
+async function fetchWithTimeout(request: Request): Promise<Response> {
   try {
-    return await fetch(new Request(request, { signal: AbortSignal.any([request.signal, AbortSignal.timeout(PATIENCE)]) }));
+    return await fetch(new Request(request, { signal: AbortSignal.any([request.signal, AbortSignal.timeout(TIMEOUT)]) }));
   } catch (error) {
     if (request.signal.aborted) throw error;
-    hearReachable(false);
+    noteReachable(false);
     throw noAnswer();
   }
 }
 
 export function clientOf(...middleware: Middleware[]): Client<paths> {
-  const client = createClient<paths>({ baseUrl, fetch: patiently });
+  const client = createClient<paths>({ baseUrl, fetch: fetchWithTimeout });
   client.use(listening, ...middleware);
   return client;
 }

@@ -4,7 +4,7 @@ const TOLERANCE = 2_000; // milliseconds: a Date header has whole seconds and to
 
 let ahead = 0; // milliseconds that the server's clock is ahead of ours
 
-export function hearDate(header: string | null): void {
+export function noteDate(header: string | null): void {
   const told = Date.parse(header ?? "");
   if (Number.isNaN(told)) return;
   const difference = told - Date.now();

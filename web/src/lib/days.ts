@@ -19,7 +19,7 @@ export const daysBetween = (from: Ymd, to: Ymd): number => Math.round((toUtc(to)
 /** "2025-10-24", as in addresses and date fields. */
 export const isoDay = (ymd: Ymd): string => new Date(toUtc(ymd)).toISOString().slice(0, 10);
 
-/** The day of "2025-10-24"; null if it is no day. */
+/** The day of "2025-10-24"; null if it is not a day. */
 export function parseDay(text: string): Ymd | null {
   if (!/^\d{4}-\d{2}-\d{2}$/.test(text)) return null;
   const ymd = Number(text.replaceAll("-", ""));

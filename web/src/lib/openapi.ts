@@ -1,4 +1,4 @@
-/** An OpenAPI document, read for people. */
+/** Describes the operations of an OpenAPI document in words. */
 
 export interface Schema {
   $ref?: string;
@@ -89,7 +89,7 @@ export function resolved(document: Document, schema: Schema): Schema {
   return { title: name, ...document.components?.schemas?.[name], ...beside };
 }
 
-/** "string", "integer or null", "array of Entry": in short. */
+/** The type in words: "string", "integer or null", "array of Entry". */
 export function typeWords(document: Document, given: Schema): string {
   const name = given.$ref?.split("/").at(-1);
   if (name) return name;

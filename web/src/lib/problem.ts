@@ -1,4 +1,4 @@
-/** An error of the API (RFC 9457), or ours if there was no answer. */
+/** An error of the API (RFC 9457), or of the browser if there was no answer. */
 
 export interface FieldError {
   readonly field: string;

@@ -7,7 +7,7 @@ const tell = () => {
   for (const listener of listeners) listener();
 };
 
-export function hearReachable(isReachable: boolean): void {
+export function noteReachable(isReachable: boolean): void {
   if (answered === isReachable) return;
   answered = isReachable;
   tell();

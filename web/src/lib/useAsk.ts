@@ -7,7 +7,7 @@ export interface Asked<T> {
   /** The problem of the last attempt; earlier data may still be there. */
   readonly problem: Problem | undefined;
   readonly isLoading: boolean;
-  /** Whether the data belongs to the previous question while this one loads. */
+  /** Whether the data belongs to the previous request while this one loads. */
   readonly isStale: boolean;
   readonly again: () => void;
 }
@@ -15,7 +15,7 @@ export interface Asked<T> {
 interface Options {
   /** Milliseconds between requests while the page is visible. */
   every?: number;
-  /** Keeps the previous question's data until this one's arrives. */
+  /** Keeps the data of the previous request until this one's arrives. */
   keep?: boolean;
 }
 

@@ -20,7 +20,7 @@ export function Rank({ rank }: { rank: number }) {
 }
 
 /** Ranks gained (positive) or lost since the previous window; empty if unknown or unchanged. */
-export function RankChange({ change, since = "the window before" }: { change: number | null | undefined; since?: string }) {
+export function RankChange({ change, since = "the previous window" }: { change: number | null | undefined; since?: string }) {
   if (!change) return null;
   const words = `${change > 0 ? "Up" : "Down"} ${count(Math.abs(change))} since ${since}`;
   return (

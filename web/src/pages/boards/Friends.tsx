@@ -79,7 +79,7 @@ function Editor({ friends, onChange }: { friends: readonly string[]; onChange: (
         label="Friends"
         rows={Math.min(Math.max(friends.length + 1, 3), 10)}
         value={typed}
-        hint={`Exact names, one a line or separated by commas; at most ${count(MOST_FRIENDS)}. Kept in this browser and in the address.`}
+        hint={`Exact names, one per line or separated by commas; at most ${count(MOST_FRIENDS)}. Kept in this browser and in the address.`}
         onChange={(event) => setTyped(event.target.value)}
       />
       <p className={styles["line"]}>

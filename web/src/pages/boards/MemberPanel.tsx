@@ -156,7 +156,7 @@ function Metadata({ metadata }: { metadata: object }) {
 
 // ---------------------------------------------------------------- windows that ended
 
-/** A window that never ends has no history: then the first that ends. */
+/** A window that never ends has no history, so its place takes the first that ends. */
 function periodWithPast(definition: Definition, period: string): string | null {
   const shape = (label: string) => definition.windows.find((window) => labelOf(window) === label)?.period;
   const ends = (label: string) => !["all_time", "rolling"].includes(shape(label) ?? "");

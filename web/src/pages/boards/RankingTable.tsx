@@ -203,7 +203,7 @@ export function RankingTable({ ranking, caption, target, chosen, me, onChoose, o
   );
 }
 
-/** Of the best and the visible entries: the score with the longest bar, and the longest text. */
+/** Of the best and the visible entries, the score with the longest bar, and the longest text. */
 function largestOf(ranking: Ranking, rows: Stretch): { best: number; letters: number } {
   const entries = [0, ...Array.from({ length: rows.end - rows.start }, (_, offset) => rows.start + offset)].flatMap((index) => ranking.at(index) ?? []);
   return {

@@ -1,5 +1,5 @@
 /** Follows a board's live stream with a key, and resumes after an interruption. */
-import { hearDate } from "../../lib/clock";
+import { noteDate } from "../../lib/clock";
 import { noAnswer, type Problem, problemOf } from "../../lib/problem";
 import { EventReader, type ServerEvent } from "./events";
 
@@ -51,7 +51,7 @@ export function follow(url: string, key: string, listener: Listener, signal: Abo
   const listen = async (mine: AbortController): Promise<Outcome> => {
     const headers = { Authorization: `Bearer ${key}`, Accept: "text/event-stream", ...(lastId && { "Last-Event-ID": lastId }) };
     const response = await fetch(url, { headers, cache: "no-store", signal: mine.signal });
-    hearDate(response.headers.get("Date"));
+    noteDate(response.headers.get("Date"));
     if (!response.ok) {
       const problem = problemOf(response.status, await response.json().catch(() => ({})));
       return { problem, isFinal: !problem.isPassing };

@@ -1,11 +1,11 @@
 /**
  * Which rows of a long table are drawn, and where. Pure.
  *
- * All rows have the same height. No browser draws an element as high as a million rows, so the scroller holds a stretch of
- * them. The stretch and the scroller move along unnoticed before the reader reaches its end.
+ * All rows have the same height. No browser draws an element as high as a million rows, so the scroller holds only a
+ * stretch of them. Before the reader reaches its end, the stretch and the scroller move together, so nothing jumps.
  */
 
-export const MOST_ROWS = 150_000; // up to so many are one stretch: at most 7 million pixels; Firefox allows 17
+export const MOST_ROWS = 150_000; // in one stretch: at most 7 million pixels; Firefox allows 17
 const LENGTH = 100_000; // of a stretch, where there are more
 const EDGE = 10_000; // rows before the end of a stretch at which it moves
 const BESIDES = 12; // extra rows drawn above and below those in view

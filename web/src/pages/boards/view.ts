@@ -117,7 +117,7 @@ export function knownValues(dimension: string, zones: readonly string[], archive
 
 export const MOST_FRIENDS = 1_000;
 
-/** One a line, or separated by commas on one line. */
+/** One per line, or separated by commas on one line. */
 export function typedMembers(text: string): string[] {
   const lines = text.includes("\n") ? text.split("\n") : text.split(",");
   return [...new Set(lines.map((line) => line.trim()).filter(Boolean))].slice(0, MOST_FRIENDS);

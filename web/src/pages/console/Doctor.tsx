@@ -15,7 +15,7 @@ export function Doctor(_: ViewProps) {
   const asked = useAsk("doctor", async (signal) => (await ask<Schemas["Findings"]>(consoleApi.GET("/v1/doctor", { signal }))).findings);
   const findings = [...(asked.data ?? [])].sort((one, other) => ORDER.indexOf(one.status) - ORDER.indexOf(other.status));
   const bad = findings.filter((finding) => finding.status !== "ok").length;
-  const about = asked.data && (bad ? `${counted(bad, "finding")} to look at` : "All is well");
+  const about = asked.data && (bad ? `${counted(bad, "finding")} to look at` : "No problems found");
   return (
     <>
       <Heading title="Doctor" about={about}>

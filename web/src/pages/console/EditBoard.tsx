@@ -120,7 +120,7 @@ function BoardForm({ session, at: given, begin, isNew = false }: FormProps) {
                     pattern={PATTERN}
                     list="console-projects"
                     value={at.project}
-                    hint="A tenant: 1 to 64 of A-Z a-z 0-9 - _ . A new name makes a new project."
+                    hint="A tenant: 1 to 64 of A-Z a-z 0-9 - _ . A new name creates a new project."
                     onChange={(event) => setAt({ ...at, project: event.target.value })}
                   />
                 ) : (
@@ -194,7 +194,7 @@ function BoardForm({ session, at: given, begin, isNew = false }: FormProps) {
               />
             </Pair>
             <Tick label="allow_op" isOn={draft.allow_op} wrong={wrongAt(errors, "allow_op")} onChange={(allow_op) => change({ allow_op })}>
-              Let a submission carry its own <code>op</code>: best, last, first or sum.
+              Let a submission choose its own <code>op</code>: best, last, first or sum.
             </Tick>
             <Tick label="dense" isOn={draft.dense} wrong={wrongAt(errors, "dense")} onChange={(dense) => change({ dense })}>
               Keep dense ranks (1-2-2-3) ready.
@@ -224,21 +224,21 @@ function BoardForm({ session, at: given, begin, isNew = false }: FormProps) {
               {...text("groups")}
               placeholder={"country\nregion, city"}
               wrong={wrongWithin(errors, "groups")}
-              hint="Each line is ranked too, beside the whole board: one dimension, or several separated by commas."
+              hint="Each line is also ranked, besides the whole board: one dimension, or several separated by commas."
             />
             <Pair>
               <Input
                 label="Timezone by"
                 {...text("timezone_by")}
                 wrong={wrongAt(errors, "timezone_by")}
-                hint="A dimension whose values have their own zone, such as a campus."
+                hint="A dimension whose values have their own timezones, such as a campus."
               />
               <TextArea
                 label="Timezones"
                 {...text("timezones")}
                 placeholder="kyoto = Asia/Tokyo"
                 wrong={wrongWithin(errors, "timezones")}
-                hint="For “timezone by”: value = zone, one a line. Others use the board’s."
+                hint="For “timezone by”: value = zone, one per line. Other values use the board’s timezone."
               />
             </Pair>
           </Part>
@@ -265,7 +265,7 @@ function BoardForm({ session, at: given, begin, isNew = false }: FormProps) {
               {...text("feeds")}
               placeholder="global/score"
               wrong={wrongWithin(errors, "feeds")}
-              hint="Boards that also receive every submission, under their own definitions: project/board, one a line."
+              hint="Boards that also receive every submission, under their own definitions: project/board, one per line."
             />
             <Input label="Shards" inputMode="numeric" {...text("shards")} wrong={wrongAt(errors, "shards")} hint="The number of hash slots of a cluster that hold the members: 1 to 256." />
             <TextArea
@@ -273,7 +273,7 @@ function BoardForm({ session, at: given, begin, isNew = false }: FormProps) {
               {...text("keys")}
               placeholder={"weekly = leaderboard:{project}:weekly:{slot}"}
               wrong={wrongWithin(errors, "keys")}
-              hint="Your own key names in Valkey: window = template, one a line; for a group, window:dimension. Placeholders: {project} {board} {slot} {yyyymmdd} {yyyyww} {yyyymm} {group.NAME}."
+              hint="Your own key names in Valkey: window = template, one per line; for a group, window:dimension. Placeholders: {project} {board} {slot} {yyyymmdd} {yyyyww} {yyyymm} {group.NAME}."
             />
             <Tick label="adopt" isOn={draft.adopt} wrong={wrongAt(errors, "adopt")} onChange={(adopt) => change({ adopt })}>
               Take over sorted sets that another program has under these names. Dropping the board leaves them.
@@ -293,7 +293,7 @@ function BoardForm({ session, at: given, begin, isNew = false }: FormProps) {
                 onChoose={(rating) => change({ rating })}
               />
               {draft.rating && (
-                <TextArea label="Constants" {...text("constants")} placeholder={"k = 32\ninitial = 1000"} hint="Constants of the rating: name = value, one a line. Others have their defaults." />
+                <TextArea label="Constants" {...text("constants")} placeholder={"k = 32\ninitial = 1000"} hint="Constants of the rating: name = value, one per line. Other constants have their defaults." />
               )}
             </Pair>
           </Part>

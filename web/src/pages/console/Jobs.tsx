@@ -16,13 +16,13 @@ export type Job = Schemas["Job"];
 export const useJobs = () =>
   useAsk("jobs", async (signal) => (await ask<Schemas["Jobs"]>(consoleApi.GET("/v1/jobs", { signal }))).jobs, { every: 3_000 });
 
-/** The most important state: running, failed, requested, or well. */
+/** The most important state: running, failed, requested, or ok. */
 export function stateOf(job: Job): { label: string; tone: "leaf" | "gold" | "wrong" | undefined } {
   const isRunning = job.last_started !== null && (job.last_finished === null || job.last_started > job.last_finished);
   if (isRunning) return { label: "running", tone: "gold" };
   if (job.attempts > 0) return { label: `failed ${count(job.attempts)} ×`, tone: "wrong" };
   if (job.requested_at) return { label: "requested", tone: "gold" };
-  return job.last_succeeded ? { label: "well", tone: "leaf" } : { label: "not run yet", tone: undefined };
+  return job.last_succeeded ? { label: "ok", tone: "leaf" } : { label: "not run yet", tone: undefined };
 }
 
 export function Jobs(_: ViewProps) {

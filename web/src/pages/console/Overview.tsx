@@ -72,7 +72,7 @@ function Health() {
 function jobsWords(jobs: readonly Job[], failing: readonly Job[]): string {
   const running = jobs.filter((job) => stateOf(job).label === "running");
   if (failing.length) return `jobs: ${failing.map((job) => job.name).join(", ")} failing`;
-  return running.length ? `jobs: ${running.map((job) => job.name).join(", ")} running` : `jobs: ${count(jobs.length)} well`;
+  return running.length ? `jobs: ${running.map((job) => job.name).join(", ")} running` : `jobs: ${count(jobs.length)} ok`;
 }
 
 interface Readiness {
@@ -93,12 +93,12 @@ function Numbers({ now, looks }: { now: Figures; looks: readonly Figures[] }) {
   return (
     <>
       <div className={styles["plots"]}>
-        <Rate title="Calls recorded" unit="per second" about="A call carries submissions that arrived together" looks={looks} values={perSecond(looks, (look) => look.journal.recorded)} />
+        <Rate title="Calls recorded" unit="per second" about="A call has the submissions that arrived together" looks={looks} values={perSecond(looks, (look) => look.journal.recorded)} />
         <Rate title="Rows archived" unit="per second" about="Submissions and removals in PostgreSQL" looks={looks} values={perSecond(looks, (look) => look.postgres?.rows)} />
         <Rate
           title="Archive lag"
           unit="seconds"
-          about={journal.waiting ? `${counted(journal.waiting, "call")} (${bytes(journal.bytes)}) wait` : "Nothing waits"}
+          about={journal.waiting ? `${counted(journal.waiting, "call")} (${bytes(journal.bytes)}) waiting` : "Nothing is waiting"}
           looks={looks}
           values={looks.map((look) => look.journal.age_seconds)}
         />
@@ -185,7 +185,7 @@ interface RateProps {
   unit: string;
   about: string;
   looks: readonly Figures[];
-  /** One for each sample, or for each but the first. */
+  /** One value for each sample, or for each but the first. */
   values: readonly (number | null)[];
   format?: (value: number) => string;
 }

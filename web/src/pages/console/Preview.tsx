@@ -1,4 +1,4 @@
-/** Shows beside the form what the definition would do now, as one types. */
+/** Shows what the definition would do now, beside the form, and follows its changes. */
 import { ask, type Schemas } from "../../lib/client";
 import type { FieldError, Problem } from "../../lib/problem";
 import { useAsk } from "../../lib/useAsk";

@@ -30,11 +30,11 @@ export interface Draft {
   windows: WindowDraft[];
   timezone: string;
   timezone_by: string;
-  /** `value = zone`, one a line. */
+  /** `value = zone`, one per line. */
   timezones: string;
-  /** Dimensions separated by commas, one group a line. */
+  /** Dimensions separated by commas, one group per line. */
   groups: string;
-  /** One board a line. */
+  /** One board per line. */
   feeds: string;
   lateness: string;
   journal: boolean;
@@ -43,12 +43,12 @@ export interface Draft {
   max: string;
   max_change: string;
   shards: string;
-  /** `window = template`, one a line. */
+  /** `window = template`, one per line. */
   keys: string;
   adopt: boolean;
   /** The system, or empty. */
   rating: string;
-  /** Its constants: `name = value`, one a line. */
+  /** Its constants: `name = value`, one per line. */
   constants: string;
 }
 

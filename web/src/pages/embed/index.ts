@@ -1,6 +1,6 @@
 /**
- * A board inside another site's page: the best of a window, live. Small, so without React; and without storage, which
- * browsers may refuse inside the frames of others.
+ * A board inside another site's page: the best of a window, live. It is small, so without React, and uses no storage,
+ * which browsers may refuse in frames.
  */
 import { serverNow } from "../../lib/clock";
 import { type Problem, problemOf } from "../../lib/problem";
@@ -10,7 +10,7 @@ import { type Change, changed, type Entry, type Page } from "../boards/top";
 import styles from "./embed.module.css";
 import { apiPath, type Settings, settingsOf } from "./settings";
 
-/** Tells the surrounding page our height. */
+/** The message that gives the surrounding page our height. */
 const SIZE = "laurels:size";
 
 function make<Tag extends keyof HTMLElementTagNameMap>(tag: Tag, attributes: Record<string, string> = {}, ...children: (Node | string)[]): HTMLElementTagNameMap[Tag] {
@@ -101,7 +101,7 @@ class Board {
     }
   }
 
-  /** Whether the highest score is best, as far as the entries show. */
+  /** Whether the highest score is best, judged by the entries. */
   #direction(): "asc" | "desc" {
     const [first, last] = [this.#entries[0], this.#entries.at(-1)];
     return first && last && Number(first.score) < Number(last.score) ? "asc" : "desc";

@@ -32,7 +32,7 @@
     });
   }
 
-  // A module, or a tag inserted by a script, does not know which tag it is: then every tag without a frame is served.
+  // A module, or a tag inserted by a script, does not know its own tag: then every tag without a frame gets one.
   const current = document.currentScript;
   const scripts = isOurs(current) ? [current] : [...document.querySelectorAll('script[data-board]:not([data-shown])[src*="embed.js"]')].filter(isOurs);
   scripts.forEach(insert);
