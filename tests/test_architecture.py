@@ -160,6 +160,7 @@ MAY_USE = {
         "postgres",
         "ratings.match",
         "scores",
+        "settings",
         "valkey",
         "wording",
     },

@@ -96,6 +96,7 @@ def _origin(value: str) -> str:
     return value
 
 
+AccessLogMode = Literal["all", "errors", "off"]
 Rate = Annotated[str | None, BeforeValidator(_rate)]
 Networks = Annotated[tuple[Annotated[str, AfterValidator(_network)], ...], NoDecode, BeforeValidator(_listed)]
 Origins = Annotated[tuple[Annotated[str, AfterValidator(_origin)], ...], NoDecode, BeforeValidator(_listed)]
@@ -195,6 +196,16 @@ class Settings(BaseSettings):
     )
     log_level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)] = Field(
         default="info", description="The lowest level to log: `debug`, `info`, `warning` or `error`."
+    )
+    access_log: AccessLogMode = Field(
+        default="errors",
+        description="Which answers get a line in the log: `all`, `off`, or `errors`: a status of 500 or "
+        "more, refused credentials (401, 403) and slow answers. Metrics count all.",
+    )
+    slow_request_seconds: float = Field(
+        default=1.0,
+        gt=0,
+        description="How many seconds an answer may take to begin before it counts as slow.",
     )
     log_format: Literal["auto", "console", "json"] = Field(
         default="auto",

@@ -16,7 +16,7 @@ from structlog.testing import capture_logs
 from laurels.access.store.api_keys import EVERY_PROJECT, SCOPES
 from laurels.clock import FixedClock
 from laurels.engine import Laurels
-from laurels.http import middleware, problems
+from laurels.http import access_log, problems
 from laurels.http.app import create_app
 from laurels.http.routes import health
 from laurels.logs import add_request
@@ -57,6 +57,7 @@ async def laurels(endpoints: Endpoints) -> AsyncGenerator[Laurels]:
         # All tests ask from one address, many with keys that are not good, and faster than people play.
         environment.setenv("LAURELS_RATE_LIMIT_FAILURES", "none")
         environment.setenv("LAURELS_RATE_LIMIT_PLAYER", "none")
+        environment.setenv("LAURELS_ACCESS_LOG", "all")
         engine = Laurels(valkey_url=endpoints.valkey_url, postgres_url=endpoints.postgres_url, clock=clock)
     async with engine as laurels:
         yield laurels
@@ -128,7 +129,7 @@ async def client_with(endpoints: Endpoints, admin_key: str) -> AsyncGenerator[Cl
 @pytest.fixture
 def logged(monkeypatch: pytest.MonkeyPatch) -> Generator[Logged]:
     """Every line that the app logs during the test."""
-    for module in (middleware, health, problems):
+    for module in (access_log, health, problems):
         # Afresh: a logger that was used before keeps to how logs were set up then.
         monkeypatch.setattr(module, "log", structlog.get_logger())
     access = logging.getLogger("laurels.access")

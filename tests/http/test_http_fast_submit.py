@@ -476,7 +476,7 @@ async def test_whoever_leaves_before_the_answer_harms_nobody(
     assert (await way.post(board)).status_code == 200
 
 
-async def test_it_is_counted_and_logged_as_anyrequest_of(
+async def test_it_is_counted_and_logged_as_any_request(
     way: Way, client: httpx.AsyncClient, board: str, logged: Logged
 ):
     await known(way, board)

@@ -11,6 +11,7 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 
 from laurels.errors import LaurelsError
+from laurels.http.access_log import AccessLog
 from laurels.http.middleware import RequestMiddleware
 from laurels.http.problems import handle
 from laurels.http.routes import guide
@@ -25,7 +26,7 @@ PAGE = "<!doctype html><title>Laurels</title>"
 def browser(folder: Path) -> httpx.AsyncClient:
     app = Starlette(
         routes=guide.routes(folder),
-        middleware=[Middleware(RequestMiddleware)],
+        middleware=[Middleware(RequestMiddleware, AccessLog("off", 1.0))],
         exception_handlers={LaurelsError: handle},
     )
     app.router.redirect_slashes = False

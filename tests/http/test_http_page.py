@@ -8,6 +8,7 @@ import pytest
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 
+from laurels.http.access_log import AccessLog
 from laurels.http.middleware import RequestMiddleware
 from laurels.http.routes import pages
 
@@ -20,7 +21,9 @@ SCRIPT = "render()"
 
 
 def browser(folder: Path) -> httpx.AsyncClient:
-    app = Starlette(routes=pages.routes(folder), middleware=[Middleware(RequestMiddleware)])
+    app = Starlette(
+        routes=pages.routes(folder), middleware=[Middleware(RequestMiddleware, AccessLog("off", 1.0))]
+    )
     app.router.redirect_slashes = False
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://laurels.test")
 

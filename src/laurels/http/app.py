@@ -15,8 +15,10 @@ from laurels.access.limits import Limiter
 from laurels.engine import Laurels
 from laurels.errors import LaurelsError
 from laurels.http import problems
+from laurels.http.access_log import AccessLog
 from laurels.http.authentication import Keyring
 from laurels.http.coalesce import Coalescer
+from laurels.http.direct import DirectOperations
 from laurels.http.dispatch import Dispatch
 from laurels.http.encoding import TaggedBody
 from laurels.http.fast_submit import FastSubmit
@@ -42,6 +44,7 @@ from laurels.http.routes import (
     snapshots,
     windows,
 )
+from laurels.http.server.garbage import frozen_heap
 from laurels.logs import configure_logs
 
 if TYPE_CHECKING:
@@ -88,7 +91,9 @@ CORS_SECONDS = 7200
 class App(FastAPI):
     """A FastAPI app whose operations skip FastAPI's layers."""
 
+    access_log: AccessLog
     entry: ASGIApp
+    direct: DirectOperations
     fast_submit: FastSubmit
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -99,7 +104,9 @@ class App(FastAPI):
 
     def build_entry(self, origins: Sequence[str]) -> None:
         """From the outside in: the request middleware, CORS if other origins are allowed, the operations."""
-        entry: ASGIApp = Dispatch(BELOW_BOARDS, self, super().__call__)
+        dispatch = Dispatch(BELOW_BOARDS, self, super().__call__)
+        self.direct = DirectOperations(dispatch, self.access_log, has_cors=bool(origins))
+        entry: ASGIApp = dispatch
         if origins:
             entry = CORSMiddleware(
                 # Inside CORS, so that pages of other origins can read problems.
@@ -110,7 +117,7 @@ class App(FastAPI):
                 expose_headers=EXPOSED,
                 max_age=CORS_SECONDS,
             )
-        self.entry = RequestMiddleware(entry)
+        self.entry = RequestMiddleware(entry, self.access_log)
 
     def build_middleware_stack(self) -> ASGIApp:
         """FastAPI's stack without its handler of unexpected errors: `RequestMiddleware` answers those."""
@@ -134,7 +141,7 @@ def app_from_settings() -> FastAPI:
 
     @asynccontextmanager
     async def opened(_: FastAPI) -> AsyncGenerator[None]:
-        async with laurels:
+        async with laurels, frozen_heap():
             with live.ended_by_signals(laurels):
                 yield
 
@@ -157,6 +164,7 @@ def _app(
     ]
     for kind in (LaurelsError, HTTPException):
         app.add_exception_handler(kind, problems.handle)
-    app.fast_submit = FastSubmit(scores.SUBMIT, laurels, app.state.keyring, app.state.limiter)
+    app.access_log = AccessLog.of(laurels.settings)
+    app.fast_submit = FastSubmit(scores.SUBMIT, laurels, app.state.keyring, app.state.limiter, app.access_log)
     app.build_entry(laurels.settings.cors_origins)
     return app

@@ -6,7 +6,7 @@ FastAPI has these routes too, to answer a wrong method; it gets every request th
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from laurels.http.operation import BOARD
 
@@ -25,7 +25,13 @@ _SHAPE: Final = re.compile(r"(/v1/projects/[^/]+/boards/[^/]+)(/.*)", re.DOTALL)
 MOST_REMEMBERED: Final = 10_000
 LONGEST_REMEMBERED: Final = 200
 
-_Found = tuple["Operation", "RecordedRoute", dict[str, str]]
+
+class Found(NamedTuple):
+    """The operation for a request, its route, and the decoded parts of the path."""
+
+    operation: Operation
+    route: RecordedRoute
+    parts: dict[str, str]
 
 
 class Dispatch:
@@ -35,7 +41,7 @@ class Dispatch:
         self._rest = rest
         self._fixed: dict[tuple[str, str], tuple[Operation, RecordedRoute]] = {}
         self._others: list[tuple[Operation, RecordedRoute]] = []
-        self._found: dict[tuple[str, str], _Found] = {}
+        self._found: dict[tuple[str, str], Found] = {}
         for operation in operations:
             found, below_board = (operation, operation.route()), operation.path.removeprefix(BOARD)
             if "{" in below_board:
@@ -44,27 +50,34 @@ class Dispatch:
                 self._fixed[operation.method, below_board] = found
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        asked = scope["method"], scope["path"]
-        found = self._found.get(asked) or self._find(*asked)
+        found = self.find(scope["method"], scope["path"])
         if found is None:
             await self._rest(scope, receive, send)
             return
-        operation, route, parameters = found
-        if len(asked[1]) <= LONGEST_REMEMBERED:
+        self.enter(found, scope)
+        await found.operation(scope, receive, send)
+
+    def find(self, method: str, path: str) -> Found | None:
+        asked = method, path
+        found = self._found.get(asked) or self._find(method, path)
+        if found and len(path) <= LONGEST_REMEMBERED:
             if len(self._found) >= MOST_REMEMBERED:
                 self._found.clear()
             self._found[asked] = found
-        scope["app"], scope["route"], scope["path_params"] = self._app, route, parameters.copy()
-        await operation(scope, receive, send)
+        return found
 
-    def _find(self, method: str, path: str) -> _Found | None:
+    def enter(self, found: Found, scope: Scope) -> None:
+        """Puts into the scope what routing puts there."""
+        scope["app"], scope["route"], scope["path_params"] = self._app, found.route, found.parts.copy()
+
+    def _find(self, method: str, path: str) -> Found | None:
         shape = _SHAPE.fullmatch(path)
         if shape is None:
             return None
         fixed = self._fixed.get((method, shape[2]))
         for operation, route in (fixed,) if fixed else self._others:
             if operation.method == method and (found := route.path_regex.fullmatch(path)):
-                return operation, route, _converted(found.groupdict(), route.param_convertors)
+                return Found(operation, route, _converted(found.groupdict(), route.param_convertors))
         return None
 
 

@@ -76,7 +76,9 @@ async def coalesced_answer(request: Request, encoded: Callable[[], Awaitable[byt
 
 def is_known(request: Request, tag: str) -> bool:
     """Whether `If-None-Match` names the tag."""
-    asked = request.headers.get("if-none-match", "")
+    asked = request.headers.get("if-none-match")
+    if asked is None:
+        return False
     return asked.strip() == "*" or tag in (each.strip().removeprefix("W/") for each in asked.split(","))
 
 

@@ -18,13 +18,12 @@ from laurels.access.store.api_keys import digest_of
 from laurels.boards.declared import NAME_PATTERN
 from laurels.errors import Forbidden
 from laurels.http.body import JSON
+from laurels.http.direct import Answer
 from laurels.http.encoding import encode
 from laurels.http.middleware import (
     HEADERS,
     RequestMiddleware,
     given_request_id,
-    is_logged,
-    log_answer,
     made_request_id,
 )
 from laurels.logs import REQUEST
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
 
     from laurels.access.limits import Limiter
     from laurels.engine import Laurels
+    from laurels.http.access_log import AccessLog
     from laurels.http.authentication import Keyring
     from laurels.http.operation import Operation, RecordedRoute
 
@@ -77,13 +77,21 @@ class Admission:
 class FastSubmit:
     """Takes submissions from a server that has read the whole request."""
 
-    def __init__(self, operation: Operation, laurels: Laurels, keyring: Keyring, limiter: Limiter) -> None:
+    def __init__(
+        self,
+        operation: Operation,
+        laurels: Laurels,
+        keyring: Keyring,
+        limiter: Limiter,
+        access_log: AccessLog,
+    ) -> None:
         """`operation`: the one that submits a score, and gets the requests that are not taken here."""
         self._route = operation.route()
         self._answered = request_series("POST", self._route.path_format, 200)
         self._laurels = laurels
         self._keyring = keyring
         self._limiter = limiter
+        self._access_log = access_log
         documented = operation.options.get("headers", {})
         self._not_taken = MEANINGFUL | {name.lower().encode() for name in documented}
         self._boards: dict[bytes, tuple[str, str]] = {}
@@ -113,11 +121,11 @@ class FastSubmit:
         admission: Admission,
         scope: Scope,
         body: bytes | bytearray,
-        answer: Callable[[bytes, bytes], None],
+        answer: Callable[[Answer], None],
         fail: Callable[[ASGIApp], None],
     ) -> bool:
-        """Returns whether it takes the request. If so, it later calls `answer` with the header lines and the
-        body of a 200, or `fail` with an app that answers the error.
+        """Returns whether it takes the request. If so, it later calls `answer` with a 200, or `fail` with an
+        app that answers the error.
         """
         started = time.perf_counter()
         definition = self._laurels.remembered(admission.board)
@@ -131,19 +139,20 @@ class FastSubmit:
 
         def respond(outcome: Submitted | Exception) -> None:
             if isinstance(outcome, Exception):
-                fail(RequestMiddleware(_Failed(self._route, outcome)))
+                fail(RequestMiddleware(_Failed(self._route, outcome), self._access_log))
                 return
             content, request_id = (
                 encode(outcome, is_exact=is_exact),
                 admission.request_id or made_request_id(),
             )
             values = request_id.encode("latin-1"), len(content)
-            answer(_HEAD + b"x-request-id: %s\r\ncontent-length: %d\r\n" % values, content)
+            lines = _HEAD + b"x-request-id: %s\r\ncontent-length: %d\r\n" % values
+            answer(Answer(200, lines, content))
             seconds = time.perf_counter() - started
             self._answered.add(seconds)
-            if is_logged(route):
+            if self._access_log.wants(route, 200, seconds):
                 about = REQUEST.set(request_id)
-                log_answer(scope, route, "POST", 200, seconds)
+                self._access_log.write(scope, route, "POST", 200, seconds)
                 REQUEST.reset(about)
 
         return self._laurels.send_soon(admission.board, given, respond)

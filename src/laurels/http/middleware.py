@@ -5,7 +5,6 @@ This is the outermost ASGI middleware. It also answers exceptions that the error
 
 from __future__ import annotations
 
-import logging
 import re
 import time
 from itertools import count
@@ -16,22 +15,18 @@ from starlette.requests import ClientDisconnect
 
 from laurels.http.parameters import path_as_sent
 from laurels.http.problems import answer_to
-from laurels.logs import REQUEST, get_logger
-from laurels.metrics import request_series
+from laurels.logs import REQUEST
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from laurels.errors import LaurelsError
+    from laurels.http.access_log import AccessLog
 
 REQUEST_ID: Final = re.compile(rb"[!-~]{1,128}")
 # The client closed the connection before the answer, as nginx logs it.
 CLIENT_LEFT: Final = 499
-UNMATCHED: Final = "unmatched"
-# Monitoring requests these every few seconds.
-QUIET: Final = frozenset({"/healthz", "/readyz", "/metrics"})
 
 # Defaults, which an answer may override. ASGI takes names in lower case.
 HEADERS: Final = (
@@ -45,13 +40,11 @@ HEADERS: Final = (
 _PROCESS: Final = token_hex(10)
 _numbers = count(1)
 
-log = get_logger("laurels.access")
-_access = logging.getLogger("laurels.access")
-
 
 class RequestMiddleware:
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, access_log: AccessLog) -> None:
         self.app = app
+        self._access_log = access_log
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request_id = given_request_id(scope["headers"]) or made_request_id()
@@ -64,12 +57,12 @@ class RequestMiddleware:
             "state": {**scope.get("state", {}), "request_id": request_id, "is_head": method == "HEAD"},
         }
         started = time.perf_counter()
-        status = 0
+        status, began = 0, 0.0
 
         async def send_with_headers(message: Message) -> None:
-            nonlocal status
+            nonlocal status, began
             if message["type"] == "http.response.start":
-                status = message["status"]
+                status, began = message["status"], time.perf_counter()
                 message["headers"] = _headers(message, request_id, scope["state"].get("rate_limit"))
             await send(message)
 
@@ -83,7 +76,9 @@ class RequestMiddleware:
                 raise
             await answer_to(scope, error)(scope, receive, send_with_headers)
         finally:
-            record(scope, method, status or 500, time.perf_counter() - started)
+            seconds = time.perf_counter() - started
+            first_byte = began - started if began else seconds
+            self._access_log.record(scope, method, status or 500, seconds, first_byte)
             REQUEST.reset(token)
 
 
@@ -109,44 +104,3 @@ def given_request_id(headers: Iterable[tuple[bytes, bytes]]) -> str:
 
 def made_request_id() -> str:
     return f"{_PROCESS}{next(_numbers):012x}"
-
-
-def record(scope: Scope, method: str, status: int, seconds: float) -> None:
-    route = getattr(scope.get("route"), "path_format", UNMATCHED)
-    request_series(method, route, status).add(seconds)
-    if is_logged(route):
-        log_answer(scope, route, method, status, seconds)
-
-
-def record_unrouted(error: LaurelsError, client: str, request_id: str) -> None:
-    """Counts and logs an error about bytes that are not a request."""
-    request_series("", UNMATCHED, error.status).add(0.0)
-    log.info(
-        "request refused",
-        kind=error.kind,
-        detail=error.detail,
-        status=error.status,
-        client=client,
-        request_id=request_id,
-    )
-
-
-def is_logged(route: str) -> bool:
-    return _access.isEnabledFor(_level(route))
-
-
-def _level(route: str) -> int:
-    return logging.DEBUG if route in QUIET else logging.INFO
-
-
-def log_answer(scope: Scope, route: str, method: str, status: int, seconds: float) -> None:
-    log.log(
-        _level(route),
-        "request",
-        method=method,
-        path=scope["path"],
-        route=route,
-        status=status,
-        milliseconds=round(seconds * 1000, 3),
-        client=(scope.get("client") or ("",))[0],
-    )

@@ -172,15 +172,17 @@ class Operation:
         return lambda _, sent: body.decode(sent, decoder)
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
-        request = IndexedRequest(scope, receive)
+        response = await self.respond(IndexedRequest(scope, receive))
+        await response(scope, receive, send)
+
+    async def respond(self, request: Request) -> Response:
         call = await self.routes.admit(request, self)
         arguments: dict[str, Any] = {name: request.path_params[name] for name in self._in_path}
         if self.routes.checks_query:
             query = read_query(request, self.query)
             if self._takes_query:
                 arguments["query"] = query
-        response = await self._respond(call, arguments)
-        await response(scope, receive, send)
+        return await self._respond(call, arguments)
 
     async def _respond(self, call: Call, arguments: dict[str, Any]) -> Response:
         if self._is_cached:

@@ -7,7 +7,7 @@ is `x%2Faround`, and never the neighbourhood of `x`.
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeVar
 from urllib.parse import parse_qsl, quote, unquote_to_bytes
 
@@ -30,6 +30,8 @@ Parameters = TypeVar("Parameters", bound=Struct)
 
 # Limits a query or a form; no route has more than ten parameters.
 MOST_PAIRS: Final = 100
+# The longest query that is remembered, in bytes.
+LONGEST_REMEMBERED: Final = 200
 
 _NAME: Final = re.compile(NAME_PATTERN)
 
@@ -77,7 +79,15 @@ class SnapshotParameters(Struct, forbid_unknown_fields=True):
 def read_query(request: Request, kind: type[Parameters]) -> Parameters:
     """The query parameters; unknown, repeated and invalid ones are refused."""
     sent: bytes = request.scope["query_string"]
-    return parse_pairs(sent, kind) if sent or _requires_some(kind) else kind()
+    if len(sent) > LONGEST_REMEMBERED:
+        return parse_pairs(sent, kind)
+    return _remembered_query(sent, kind) if sent or _requires_some(kind) else kind()
+
+
+# Most requests of an application have one of a few queries.
+@lru_cache(maxsize=4096)
+def _remembered_query(sent: bytes, kind: type[Parameters]) -> Parameters:
+    return parse_pairs(sent, kind)
 
 
 @cache

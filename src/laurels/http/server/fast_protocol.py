@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
+    from laurels.http.direct import Answer, DirectOperations
+    from laurels.http.dispatch import Found
     from laurels.http.fast_submit import Admission, FastSubmit
 
 
@@ -47,15 +49,20 @@ class _FastRequest(NamedTuple):
     """The length of the body, from the head."""
 
 
-@lru_cache(maxsize=2)
-def _begin(headers: tuple[tuple[bytes, bytes], ...]) -> bytes:
-    return STATUS_LINE[200] + b"".join(b"%s: %s\r\n" % header for header in headers)
+@lru_cache(maxsize=64)
+def _begin(status: int, headers: tuple[tuple[bytes, bytes], ...]) -> bytes:
+    return STATUS_LINE[status] + b"".join(b"%s: %s\r\n" % header for header in headers)
+
+
+def _nothing() -> None:
+    pass
 
 
 class FastProtocol(Connection):
     def __init__(self, *given: Any, **named: Any) -> None:  # noqa: ANN401  # uvicorn's own
         super().__init__(*given, **named)
         self._fast_submit: FastSubmit | None = getattr(self._app, "fast_submit", None)
+        self._direct: DirectOperations | None = getattr(self._app, "direct", None)
         self._received = b""
         """The data that is being parsed, if a request begins with it."""
         self._held: _HeldRequest | None = None
@@ -95,7 +102,29 @@ class FastProtocol(Connection):
                 self._running = cycle
                 self._held = _HeldRequest(admission, cycle, timer)
                 return
-        super()._start_asgi_task(cycle, app)
+        self._start(cycle, app)
+
+    def _start(self, cycle: Any, app: Any) -> None:  # noqa: ANN401  # uvicorn's types
+        """Starts an operation directly, anything else by ASGI."""
+        found = None
+        if self._direct and app is self._app and not cycle.waiting_for_100_continue:
+            found = self._direct.find(cycle.scope)
+        if found is None:
+            super()._start_asgi_task(cycle, app)
+            return
+        self._running = cycle
+        task = self.loop.create_task(self._run(cycle, found))
+        task.add_done_callback(self.tasks.discard)
+        self.tasks.add(task)
+
+    async def _run(self, cycle: Any, found: Found) -> None:  # noqa: ANN401  # uvicorn's cycle
+        direct = cast("DirectOperations", self._direct)
+        try:
+            await direct.run(found, cycle.scope, cycle.receive, partial(self._write, cycle))
+        finally:
+            if not cycle.response_complete and not cycle.disconnected:
+                self.wire.close()
+            cycle.on_response = _nothing
 
     def _drop(self, cycle: RequestResponseCycle) -> None:
         super()._drop(cycle)
@@ -105,9 +134,11 @@ class FastProtocol(Connection):
         held, self._held = self._held, None
         if held:
             held.timer.cancel()
-            super()._start_asgi_task(held.cycle, self._app)
+            self._start(held.cycle, self._app)
 
     def _take(self, admission: Admission, cycle: Any, body: bytes | bytearray) -> bool:  # noqa: ANN401  # uvicorn's cycle
+        if self.flow.write_paused:  # the client does not read its answers; ASGI waits for it
+            return False
         answer, fail = partial(self._answer, cycle), partial(self._fail, cycle)
         fast_submit = cast("FastSubmit", self._fast_submit)
         return fast_submit.take(admission, cycle.scope, body, answer, fail)
@@ -145,14 +176,22 @@ class FastProtocol(Connection):
         self._heads.clear()  # a cycle that runs an ASGI app cannot be reused
         super()._start_asgi_task(cycle, app)
 
-    def _answer(self, cycle: RequestResponseCycle, headers: bytes, body: bytes) -> None:
+    async def _write(self, cycle: Any, answer: Answer) -> None:  # noqa: ANN401  # uvicorn's cycle
+        if self.flow.write_paused and not cycle.disconnected:
+            await self.flow.drain()
+        self._answer(cycle, answer)
+
+    def _answer(self, cycle: RequestResponseCycle, answer: Answer) -> None:
         if cycle.disconnected:
             return
+        if answer.closes:
+            cycle.keep_alive = False
         # The server's current headers, which have the date: those of a reused cycle are old.
-        begin = _begin(tuple(self.server_state.default_headers))
-        end = b"\r\n" if cycle.keep_alive else b"connection: close\r\n\r\n"
+        begin = _begin(answer.status, tuple(self.server_state.default_headers))
+        end = b"\r\n" if cycle.keep_alive or answer.closes else b"connection: close\r\n\r\n"
         cycle.response_started = cycle.response_complete = True
-        self.wire.write(b"".join((begin, headers, end, body)))
+        cycle.message_event.set()
+        self.wire.write(b"".join((begin, answer.lines, end, answer.body)))
         if not cycle.keep_alive:
             self._close()
         self.on_response_complete()

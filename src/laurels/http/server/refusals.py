@@ -9,7 +9,8 @@ import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from laurels.errors import LaurelsError
-from laurels.http.middleware import HEADERS, record_unrouted
+from laurels.http.access_log import record_unrouted
+from laurels.http.middleware import HEADERS
 from laurels.http.problems import Internal, MalformedRequest, VersionNotSupported, unrouted
 from laurels.logs import get_logger
 
