@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pytest
+from limits import parse
 from valkey_cluster import running_cluster
 
-from laurels.access.limits import Rates, ValkeyStorage
+from laurels.access.limits import Rates, SlidingWindows
 from laurels.access.store.secrets import NewSecret
 from laurels.engine import Laurels
 from laurels.metrics import REGISTRY
 from laurels.valkey.client import Valkey
+from laurels.valkey.names import LIMIT
 
 from .player_tokens import bearer, token
 
@@ -186,24 +188,40 @@ async def test_while_valkey_does_not_answer_nobody_is_limited(
 
 
 @pytest.fixture(scope="module", params=["node", "cluster"])
-async def storage(request: pytest.FixtureRequest, endpoints: Endpoints) -> AsyncGenerator[ValkeyStorage]:
+async def windows(request: pytest.FixtureRequest, endpoints: Endpoints) -> AsyncGenerator[SlidingWindows]:
     if request.param == "node":
         async with Laurels(valkey_url=endpoints.valkey_url, postgres_url=endpoints.postgres_url) as laurels:
-            yield ValkeyStorage(lambda: laurels.valkey)
+            yield SlidingWindows(lambda: laurels.valkey)
         return
     with running_cluster(3) as url:
         async with Laurels(valkey_url=url, postgres_url=endpoints.postgres_url) as laurels:
-            yield ValkeyStorage(lambda: laurels.valkey)
+            yield SlidingWindows(lambda: laurels.valkey)
 
 
-async def test_the_storage_counts_on_one_node_and_on_a_cluster(storage: ValkeyStorage):
+async def test_windows_count_on_one_node_and_on_a_cluster(windows: SlidingWindows):
+    limit = parse("2/hour")
     for name in ("a", "b}{c", "{"):
-        key = f"limits/{uuid4()}/{name}"
-        for acquired in (True, True, False):
-            assert await storage.acquire_sliding_window_entry(key, 2, 3600) is acquired
-        before, _, now, left = await storage.get_sliding_window(key, 3600)
-        assert (before, now) == (0, 2)
-        assert 3600 < left <= 7200
+        who = f"{uuid4()}/{name}"
+        hits = [await windows.hit(limit, "key", who) for _ in range(3)]
+        assert [(hit.is_allowed, hit.remaining) for hit in hits] == [(True, 1), (True, 0), (False, 0)]
+        assert all(0 <= hit.resets_in <= 3600 for hit in hits)
+
+
+async def test_a_window_slides(windows: SlidingWindows):
+    """What was spent before counts for less and less, as the library's strategy says."""
+    limit, who = parse("10/hour"), str(uuid4())
+    for _ in range(4):
+        await windows.hit(limit, "key", who)
+    inside: Any = windows
+    valkey = inside._valkey()
+    current = f"{{{LIMIT}:{limit.key_for('key', who)}}}"
+    await valkey.command("PEXPIRE", current, 3_590_000)  # the current window is over
+    hit = await windows.hit(limit, "key", who)
+    assert (hit.is_allowed, hit.remaining) == (True, 6)  # a little less than the four before, and this one
+    await valkey.command("PEXPIRE", f"{current}/-1", 1_790_000)  # over half an hour on
+    hit = await windows.hit(limit, "key", who)
+    assert (hit.is_allowed, hit.remaining) == (True, 7)  # a little less than two of the four, and these two
+    assert 0 < hit.resets_in <= 900
 
 
 def test_a_policy_names_every_limit():

@@ -15,6 +15,7 @@ from .player_tokens import NOW, bearer, token
 if TYPE_CHECKING:
     from httpx import AsyncClient
 
+    from laurels.clock import FixedClock
     from laurels.engine import Laurels
 
     from .conftest import ClientWith, MakeKey
@@ -348,3 +349,23 @@ async def test_a_key_that_looks_like_a_token_is_still_a_key(
     dotted = f"dotted.{project}.key"
     await laurels.keys.ensure(dotted, project, ["read"], f"dotted-{project}")
     assert (await client.get(board, headers=bearer(dotted))).status_code == 200
+
+
+async def test_a_token_that_was_used_expires_and_is_revoked_all_the_same(
+    client: AsyncClient, scored: str, project: str, secret: str, clock: FixedClock
+):
+    """A process remembers the tokens that it verified."""
+    ada = bearer(token(secret, project, "ada", exp=NOW + timedelta(minutes=5)))
+    bob = bearer(token(secret, project, "bob"))
+    for headers in (ada, bob, ada, bob):
+        assert (await client.get(f"{scored}/entries", headers=headers)).status_code == 200
+    clock.advance(timedelta(minutes=6))
+    answer = await client.get(f"{scored}/entries", headers=ada)
+    assert (answer.status_code, "expired" in answer.json()["detail"]) == (401, True)
+    assert (await client.get(f"{scored}/entries", headers=bob)).status_code == 200
+    clock.now -= 6 * 60 * 1_000_000
+    assert (await client.get(f"{scored}/entries", headers=ada)).status_code == 200
+    (made,) = (await client.get(f"/v1/projects/{project}/secrets")).json()["secrets"]
+    assert (await client.delete(f"/v1/projects/{project}/secrets/{made['id']}")).status_code == 204
+    for headers in (ada, bob):
+        assert (await client.get(f"{scored}/entries", headers=headers)).status_code == 401

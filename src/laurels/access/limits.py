@@ -9,12 +9,9 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from limits import parse_many
-from limits.aio.storage import Storage
-from limits.aio.storage.base import SlidingWindowCounterSupport
-from limits.aio.strategies import SlidingWindowCounterRateLimiter
 from limits.util import get_package_data
 
 from laurels.access.addresses import Addresses
@@ -27,6 +24,7 @@ from laurels.valkey.names import LIMIT
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from limits import RateLimitItem
     from starlette.requests import Request
 
     from laurels.access.principal import Principal
@@ -42,44 +40,46 @@ _SCRIPTS: Final = "resources/redis/lua_scripts"
 log = get_logger("laurels.limiter")
 
 
-class ValkeyStorage(Storage, SlidingWindowCounterSupport):
-    """Runs the scripts of `limits` over Laurels' own connection.
+class Hit(NamedTuple):
+    """A request that was counted, or refused; and what is left of the limit."""
+
+    is_allowed: bool
+    remaining: int
+    resets_in: float
+    """Seconds until more is left."""
+
+
+class SlidingWindows:
+    """Counts with the scripts of `limits`, both in one call to Valkey.
 
     The library's own storages would open connection pools of their own, know no cluster over TLS, and resend
-    commands that were not answered. Only the methods that sliding windows need are implemented.
+    commands that were not answered; its strategy asks twice for each request.
     """
 
     def __init__(self, valkey: Callable[[], Valkey]) -> None:
-        super().__init__()
         self._valkey = valkey
-        self._acquire = get_package_data(f"{_SCRIPTS}/acquire_sliding_window.lua")
-        self._read = get_package_data(f"{_SCRIPTS}/sliding_window.lua")
+        acquire, read = (
+            get_package_data(f"{_SCRIPTS}/{name}.lua").decode()
+            for name in ("acquire_sliding_window", "sliding_window")
+        )
+        self._script = (
+            f"local function acquire(KEYS, ARGV)\n{acquire}\nend\n"
+            f"local function read(KEYS, ARGV)\n{read}\nend\n"
+            "return {acquire(KEYS, ARGV) and 1 or 0, read(KEYS, {ARGV[2]})}"
+        ).encode()
 
-    @property
-    def base_exceptions(self) -> type[Exception]:
-        return RateLimited  # no other exception is wrapped
-
-    async def acquire_sliding_window_entry(self, key: str, limit: int, expiry: int, amount: int = 1) -> bool:
-        return bool(await self._run(self._acquire, self._keys(key), limit, expiry, amount))
-
-    async def get_sliding_window(self, key: str, expiry: int) -> tuple[int, float, int, float]:
-        found = await self._run(self._read, self._keys(key), expiry)
-        before, before_left, now, now_left = (max(0, int(each or 0)) for each in found)
-        return before, before_left / 1000, now, now_left / 1000
-
-    async def _unused(self, *_: Any, **__: Any) -> Any:  # noqa: ANN401  # overrides several signatures
-        raise NotImplementedError
-
-    incr = get = get_expiry = check = reset = clear = clear_sliding_window = _unused
-
-    async def _run(self, script: bytes, keys: list[str], *args: int) -> Any:  # noqa: ANN401  # as Valkey answers
-        return await self._valkey().run(server.evaluate(script, keys, args))
-
-    @staticmethod
-    def _keys(key: str) -> list[str]:
-        """The previous window and the current one, in the same hash slot of a cluster."""
-        current = f"{{{LIMIT}:{key}"
-        return [f"{current}}}/-1", f"{current}}}"]
+    async def hit(self, limit: RateLimitItem, *who: str) -> Hit:
+        expiry = limit.get_expiry()
+        # The previous window and the current one, in the same hash slot of a cluster.
+        current = f"{{{LIMIT}:{limit.key_for(*who)}"
+        keys = [f"{current}}}/-1", f"{current}}}"]
+        reply = await self._valkey().run(server.evaluate(self._script, keys, (limit.amount, expiry, 1)))
+        is_allowed, read = reply
+        before, before_left, now, now_left = (max(0, int(each or 0)) for each in read)
+        spent = before * before_left / 1000 / expiry + now
+        resets = [before_left / 1000 % (expiry / before)] if before else []
+        resets += [now_left / 1000 % expiry] if now else []
+        return Hit(bool(is_allowed), max(0, limit.amount - math.floor(spent)), min(resets, default=0.0))
 
 
 class Rates:
@@ -98,7 +98,7 @@ class Limiter:
     def __init__(self, settings: Settings, valkey: Callable[[], Valkey]) -> None:
         """`valkey` is called for each request: the connection may open after the limiter is made."""
         self.addresses = Addresses(settings.trusted_proxies)
-        self._windows = SlidingWindowCounterRateLimiter(ValkeyStorage(valkey))
+        self._windows = SlidingWindows(valkey)
         self._key = Rates("key", settings.rate_limit_key)
         self._player = Rates("player", settings.rate_limit_player)
         self._address = Rates("address", settings.rate_limit_address)
@@ -145,20 +145,16 @@ class Limiter:
     async def _spend(self, request: Request, rates: Rates, *who: str) -> None:
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
-                allowed = [await self._windows.hit(limit, rates.name, *who) for limit in rates.limits]
-                left = [
-                    await self._windows.get_window_stats(limit, rates.name, *who) for limit in rates.limits
-                ]
+                hits = [await self._windows.hit(limit, rates.name, *who) for limit in rates.limits]
         except Exception as error:  # noqa: BLE001  # requests pass after any error of Valkey
             detail = str(error) or type(error).__name__
             log.warning("rate limit not counted; the request passes", limit=rates.name, detail=detail)
             return
-        now = time.time()
-        remaining, reset = min((each.remaining, max(0, math.ceil(each.reset_time - now))) for each in left)
+        remaining, reset = min((hit.remaining, math.ceil(hit.resets_in)) for hit in hits)
         headers: dict[str, str] = request.scope["state"].setdefault("rate_limit", {})
         _add(headers, "RateLimit-Policy", rates.policy)
         _add(headers, "RateLimit", f'"{rates.name}";r={remaining};t={reset}')
-        if not all(allowed):
+        if not all(hit.is_allowed for hit in hits):
             raise _too_many(rates, max(1, reset))
 
 

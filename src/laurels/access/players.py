@@ -123,20 +123,34 @@ def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return names
 
 
-def verified(token: str, secrets: Sequence[ActiveSecret], audience: str, now: Moment) -> Player:
-    """The player of a valid token; raises `Unauthorized` with the reason otherwise."""
+@dataclass(frozen=True, slots=True)
+class VerifiedToken:
+    """The player of a token with a good signature, and the seconds between which the token is valid."""
+
+    player: Player
+    not_before: float
+    expires: float
+
+    def player_at(self, now: Moment) -> Player:
+        """Raises `Unauthorized` outside the token's time."""
+        seconds = now / 1_000_000
+        if self.expires <= seconds - LEEWAY_SECONDS:
+            raise Unauthorized("the token has expired: its `exp` is in the past")
+        if self.not_before > seconds + LEEWAY_SECONDS:
+            raise Unauthorized("the token is not valid yet: its `nbf` is in the future")
+        return self.player
+
+
+def verified(token: str, secrets: Sequence[ActiveSecret], audience: str) -> VerifiedToken:
+    """Raises `Unauthorized` with the reason for a token that these secrets did not sign."""
     claims = _claims(token, [secret for secret in secrets if secret.use == "players"], audience)
-    seconds = now / 1_000_000
     moments = {name: _moment(claims, name) for name in ("exp", "nbf", "iat") if name in claims}
-    if moments["exp"] <= seconds - LEEWAY_SECONDS:
-        raise Unauthorized("the token has expired: its `exp` is in the past")
-    if moments.get("nbf", -math.inf) > seconds + LEEWAY_SECONDS:
-        raise Unauthorized("the token is not valid yet: its `nbf` is in the future")
     try:
         check_member(claims["sub"])
     except InvalidInput as error:
         raise Unauthorized(f"the token's `sub` is not a member: {error.fields[0].detail}") from error
-    return Player(claims["sub"], _groups(claims))
+    player = Player(claims["sub"], _groups(claims))
+    return VerifiedToken(player, moments.get("nbf", -math.inf), moments["exp"])
 
 
 def _claims(token: str, secrets: Sequence[ActiveSecret], audience: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hmac import compare_digest
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from laurels.access import players, sessions
 from laurels.access.credential_cache import CredentialCache
@@ -31,13 +31,15 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from laurels.access.limits import Limiter
-    from laurels.access.players import Player
+    from laurels.access.players import Player, VerifiedToken
     from laurels.access.store.api_keys import Scope
     from laurels.access.store.secrets import ActiveSecret
     from laurels.engine import Laurels
     from laurels.http.operation import Operation
 
 FOR_EVERY_PROJECT: Final = "The key must be for every project."
+# Players' tokens that a process remembers.
+MOST_TOKENS: Final = 10_000
 NO_PRINCIPAL: Final = Principal("", frozenset(), "")
 
 
@@ -50,6 +52,7 @@ class Keyring:
         bootstrap = laurels.settings.bootstrap_key
         self._bootstrap = digest_of(bootstrap.get_secret_value()) if bootstrap else b""
         self._audience = laurels.settings.token_audience
+        self._tokens: dict[bytes, _KnownToken] = {}
 
     @cached_property
     def _keys(self) -> CredentialCache[bytes, Principal]:
@@ -79,7 +82,7 @@ class Keyring:
         """
         digest = digest_of(secret)
         if players.is_token(secret) and not compare_digest(digest, self._bootstrap):
-            return await self._find_player(secret, check)
+            return await self._find_player(secret, digest, check)
         return await self.find_by_digest(digest, check)
 
     async def find_by_digest(
@@ -114,12 +117,27 @@ class Keyring:
         """Like `secrets`, but only from the cache, without waiting."""
         return self._secrets.recall(project)
 
-    async def _find_player(self, token: str, check: Callable[[], None]) -> Principal:
-        project = players.project_of(token)
+    async def _find_player(self, token: str, digest: bytes, check: Callable[[], None]) -> Principal:
+        known = self._tokens.get(digest)
+        project = known.project if known else players.project_of(token)
         if not self._secrets.knows(project):
             check()
-        player = players.verified(token, await self.secrets(project), self._audience, self._laurels.clock())
+        secrets = await self.secrets(project)
+        if known is None or known.secrets != secrets:
+            known = _KnownToken(project, secrets, players.verified(token, secrets, self._audience))
+            if len(self._tokens) >= MOST_TOKENS:
+                self._tokens.clear()
+            self._tokens[digest] = known
+        player = known.verified.player_at(self._laurels.clock())
         return Principal(project, frozenset({"read"}), player.member, player)
+
+
+class _KnownToken(NamedTuple):
+    """A token, and the secrets of its project that verified it: to do so takes some 150 µs."""
+
+    project: str
+    secrets: tuple[ActiveSecret, ...]
+    verified: VerifiedToken
 
 
 @dataclass(slots=True)
