@@ -1,208 +1,276 @@
-"""The service over HTTP, beside an app that does nothing and an app written in the obvious way.
+"""The service over HTTP, as `laurels serve` starts it, beside an app that does nothing on the same server.
 
-Each app runs in one process of the same server, and they take turns. The client runs in another process.
+wrk sends new scores to a board with four windows. Each kind of request has its turn with both apps; a ratio is
+that of the rates in one turn.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import random
+import shutil
 import socket
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import ExitStack, contextmanager
+from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import httpx
 import msgspec
 
-from bench.ground import FOUR_WINDOWS, console, member, table, temporary_servers, verdict
-from bench.loader import Seen
-from laurels import Laurels, Submission
+from bench.ground import console, member, table, verdict
+from laurels.access import players
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from laurels.embedded import Endpoints
-
-CONNECTIONS = 32
-SECONDS = 3.0
-TURNS = 7
-# More than the service can answer in a turn.
-SUBMITS = 100_000
-LINES = 50_000
 KEY = "bench-key-of-the-service"
-BOARD = "/v1/projects/bench/boards/four"
-AUTHORIZED = {"Authorization": f"Bearer {KEY}"}
-OF_BARE, OF_PLAIN, OF_ENGINE = 0.35, 2.0, 0.5
+PROJECT = "/v1/projects/bench"
+FOUR_WINDOWS = [{"period": period} for period in ("daily", "weekly", "monthly", "all_time")]
+BOARDS = 1000
+PLAYERS = 2000  # each may send 20 requests a second
+LINES = 50_000
+SECONDS = 3
+TURNS = 5
+CONNECTIONS = 32
+MANY_CONNECTIONS = 256
 
-OURS = "uvicorn"
-SERVERS = {
-    OURS: ("-m", "bench.http_apps"),  # as the service runs it
-    # Only for comparison, without a target: the service does not run on it.
-    "granian": ("-m", "granian", "--factory", "--loop", "uvloop", "--no-access-log", "--log-level", "error",
-                "--host", "127.0.0.1", "--interface", "asgi", "--port"),
-}  # fmt: skip
-APPS = {
-    "bare": "bench.http_apps:bare",
-    "plain": "bench.http_apps:plain",
-    "laurels": "laurels.http.app:app_from_settings",
+# The least share of the bare app's rate.
+OF_BARE = {
+    "submit": 0.55,
+    "submit by token": 0.3,
+    "submit with Idempotency-Key": 0.3,
+    "page of 10": 0.5,
+    "page of 10, many boards": 0.35,
+    "standing": 0.45,
+    "around": None,
+    "among 100": None,
 }
+# p99 by p50, at most; the rate with many connections by that with few, at least; and the rate with the
+# default log by that with the log at `warning`.
+TAIL, OF_FEW, OF_QUIET = 5.0, 0.9, 0.9
+COMPARED = ("submit", "page of 10", "standing")
+
+_runs = count(int(time.time()))
+
+
+class Seen(msgspec.Struct):
+    """What wrk saw in one turn; times in seconds."""
+
+    requests: int
+    seconds: float
+    failed: int
+    p50: float
+    p99: float
+    p999: float
+
+    @property
+    def rate(self) -> float:
+        return self.requests / self.seconds
 
 
 async def run(members: int) -> bool:
+    if shutil.which("wrk") is None:
+        console.print("[red]wrk is missing: install it (apt install wrk, brew install wrk)[/]")
+        return False
+    with ExitStack() as running:
+        folder = running.enter_context(temporary_folder())
+        bare = running.enter_context(bare_app())
+        service = running.enter_context(serving(folder / "data"))
+        tokens = folder / "tokens"
+        fill(service, members, tokens)
+        load = Load(members, tokens)
+        good = measure_kinds(load, bare, service)
+        good = measure_connections(load, service) and good
+    with ExitStack() as running:
+        folder = running.enter_context(temporary_folder())
+        quiet = running.enter_context(serving(folder / "quiet", LAURELS_LOG_LEVEL="warning"))
+        usual = running.enter_context(serving(folder / "usual"))
+        for port in (quiet, usual):
+            fill(port, members // 10, tokens)
+        return measure_log(Load(members // 10, tokens), quiet, usual) and good
+
+
+class Load:
+    """Runs wrk."""
+
+    def __init__(self, members: int, tokens: Path) -> None:
+        self._members = members
+        self._tokens = tokens
+
+    def __call__(self, port: int, kind: str, connections: int = CONNECTIONS, seconds: int = SECONDS) -> Seen:
+        environment = os.environ | {
+            "KIND": kind,
+            "KEY": KEY,
+            "MEMBERS": str(self._members),
+            "BOARDS": str(BOARDS),
+            "TOKENS": str(self._tokens),
+            "RUN": str(next(_runs)),
+        }
+        script = Path(__file__).with_name("requests.lua")
+        command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "-s", str(script)]
+        ran = subprocess.run(
+            (*command, f"http://127.0.0.1:{port}"),
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return msgspec.json.decode(ran.stdout.partition("RESULT ")[2], type=Seen)
+
+
+def measure_kinds(load: Load, bare: int, service: int) -> bool:
+    seen: dict[str, list[tuple[Seen, Seen]]] = {kind: [] for kind in OF_BARE}
+    for kind in OF_BARE:
+        load(service, kind, seconds=1)  # warm
+    for _ in range(TURNS):
+        for kind in OF_BARE:
+            seen[kind].append((load(bare, kind), load(service, kind)))
+    drawn = table(
+        f"Requests over HTTP, {CONNECTIONS} connections, median of {TURNS} turns of {SECONDS} s",
+        *("request", "a second", "p50 ms", "p99 ms", "p99.9 ms", "p99/p50", "of the bare app", "target", ""),
+    )
     good = True
-    with temporary_servers() as urls:
-        async with Laurels(valkey_url=urls.valkey_url, postgres_url=urls.postgres_url) as laurels:
-            await laurels.define("bench/four", {"windows": FOUR_WINDOWS})
-            await laurels.submit_many("bench/four", (Submission(member(i), i) for i in range(members)))
-            for server in SERVERS:
-                if importlib.util.find_spec(server):
-                    good = measure_submits(server, urls, members) and good
-                else:
-                    console.print(f"{server} is not installed: left out", style="dim")
-            with serving(OURS, "laurels", urls) as port:
-                good = await measure_batches(laurels, port, members) and good
-                measure_pages(port)
+    for kind, target in OF_BARE.items():
+        ours = [each for _, each in seen[kind]]
+        ratio = statistics.median(each.rate / other.rate for other, each in seen[kind])
+        tail = statistics.median(each.p99 / each.p50 for each in ours)
+        holds = ratio >= (target or 0) and tail <= TAIL and not any(each.failed for each in ours)
+        good = good and holds
+        drawn.add_row(
+            kind,
+            f"{statistics.median(each.rate for each in ours):,.0f}",
+            *(milliseconds(ours, share) for share in ("p50", "p99", "p999")),
+            f"{tail:.1f}",
+            f"{ratio:.2f}",
+            f"≥ {target or 0:g}, tail ≤ {TAIL:g}",
+            verdict(holds=holds),
+        )
+    rates = [other.rate for turns in seen.values() for other, _ in turns]
+    drawn.add_row("bare ASGI app", f"{statistics.median(rates):,.0f}", *[""] * 7)
+    console.print(drawn)
     return good
 
 
-def measure_submits(server: str, urls: Endpoints, members: int) -> bool:
-    """Each turn sends new submissions, since repeated ones would change nothing."""
-    chosen = random.Random(5)  # noqa: S311  # data, not secrets
-    seen: dict[str, list[Seen]] = {name: [] for name in APPS}
-    with ExitStack() as running:
-        ports = {name: running.enter_context(serving(server, name, urls)) for name in APPS}
-        for _ in range(TURNS):
-            submits = [submit(chosen, members) for _ in range(SUBMITS)]
-            for name, port in ports.items():
-                seen[name].append(load(port, submits))
-    rates = {name: statistics.median(each.rate for each in turns) for name, turns in seen.items()}
+def measure_connections(load: Load, service: int) -> bool:
     drawn = table(
-        f"Single submits over {server}, {CONNECTIONS} connections, median of {TURNS} turns of {SECONDS:g} s",
-        *("app", "requests/s", "p50 ms", "p99 ms", "Laurels is", "target", ""),
+        f"{MANY_CONNECTIONS} connections beside {CONNECTIONS}, median of {TURNS} turns",
+        *("request", "a second", "p99 ms", "ratio", "target", ""),
     )
     good = True
-    for name, target in (("bare", OF_BARE), ("plain", OF_PLAIN), ("laurels", 0.0)):
-        ratio = statistics.median(
-            ours.rate / theirs.rate for ours, theirs in zip(seen["laurels"], seen[name], strict=True)
-        )
-        is_judged = target and server == OURS
-        good = good and (ratio >= target or not is_judged)
-        judged = (f"≥ {target:g}", verdict(holds=ratio >= target)) if is_judged else ("", "")
-        times = (median_percentile(seen[name], share) for share in (0.5, 0.99))
-        drawn.add_row(name, f"{rates[name]:,.0f}", *times, f"{ratio:.2f}", *judged)
+    for kind in COMPARED:
+        turns = [(load(service, kind), load(service, kind, MANY_CONNECTIONS)) for _ in range(TURNS)]
+        ratio = statistics.median(many.rate / few.rate for few, many in turns)
+        many = [each for _, each in turns]
+        holds = ratio >= OF_FEW
+        good = good and holds
+        rate = f"{statistics.median(each.rate for each in many):,.0f}"
+        row = (kind, rate, milliseconds(many, "p99"), f"{ratio:.2f}", f"≥ {OF_FEW:g}")
+        drawn.add_row(*row, verdict(holds=holds))
     console.print(drawn)
-    statuses = {status for turns in seen.values() for each in turns for status in each.statuses}
-    if statuses != {200}:
-        console.print(f"[red]some requests failed: {statuses}[/]")
-    return good and statuses == {200}
+    return good
 
 
-def median_percentile(turns: list[Seen], share: float) -> str:
-    return f"{1000 * statistics.median(each.percentile(share) for each in turns):.2f}"
-
-
-async def measure_batches(laurels: Laurels, port: int, members: int) -> bool:
-    """Compares lines sent to the service with as many values passed to an engine in this process. They are
-    different submissions, since repeated ones would change nothing.
-    """
-    chosen = random.Random(6)  # noqa: S311  # data, not secrets
-
-    def batch() -> list[Submission]:
-        return [
-            Submission(member(chosen.randrange(members)), chosen.randrange(9_000_000)) for _ in range(LINES)
-        ]
-
-    engine: list[float] = []
-    service: list[float] = []
-    headers = {**AUTHORIZED, "Content-Type": "application/x-ndjson"}
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=60) as client:
-        for _ in range(TURNS):
-            values, lines = batch(), b"\n".join(map(msgspec.json.encode, batch()))
-            began = time.perf_counter()
-            await laurels.submit_many("bench/four", values)
-            engine.append(LINES / (time.perf_counter() - began))
-            began = time.perf_counter()
-            answer = await client.post(f"{BOARD}/scores/batch", content=lines)
-            service.append(LINES / (time.perf_counter() - began))
-            if answer.json() != {"accepted": LINES, "rejected": []}:
-                raise RuntimeError(answer.text)
-    ratio = statistics.median(service) / statistics.median(engine)
+def measure_log(load: Load, quiet: int, usual: int) -> bool:
     drawn = table(
-        f"Batches of {LINES:,} lines, median of {TURNS}", *("way", "submissions/s", "ratio", "target", "")
+        f"The default log beside LAURELS_LOG_LEVEL=warning, median of {TURNS} turns",
+        *("request", "a second", "ratio", "target", ""),
     )
-    drawn.add_row("engine in process", f"{statistics.median(engine):,.0f}")
-    judged = (f"{ratio:.2f}", f"≥ {OF_ENGINE}", verdict(holds=ratio >= OF_ENGINE))
-    drawn.add_row("NDJSON over HTTP", f"{statistics.median(service):,.0f}", *judged)
+    good = True
+    for kind in COMPARED:
+        for port in (quiet, usual):
+            load(port, kind, seconds=1)
+        turns = [(load(quiet, kind), load(usual, kind)) for _ in range(TURNS)]
+        ratio = statistics.median(ours.rate / other.rate for other, ours in turns)
+        good = good and ratio >= OF_QUIET
+        rate = f"{statistics.median(ours.rate for _, ours in turns):,.0f}"
+        drawn.add_row(kind, rate, f"{ratio:.2f}", f"≥ {OF_QUIET:g}", verdict(holds=ratio >= OF_QUIET))
     console.print(drawn)
-    return ratio >= OF_ENGINE
+    return good
 
 
-def measure_pages(port: int) -> None:
-    page = httpx.get(f"http://127.0.0.1:{port}{BOARD}/entries", headers=AUTHORIZED)
-    requests = {
-        "200, whole": request("GET", f"{BOARD}/entries"),
-        "304, ETag": request("GET", f"{BOARD}/entries", header=f"If-None-Match: {page.headers['etag']}"),
-    }
-    drawn = table("Top 100", "answer", "requests/s", "p50 ms", "p99 ms")
-    for name, sent in requests.items():
-        seen = load(port, [sent])
-        times = (median_percentile([seen], share) for share in (0.5, 0.99))
-        drawn.add_row(name, f"{seen.rate:,.0f}", *times)
-    console.print(drawn)
+def milliseconds(turns: list[Seen], share: str) -> str:
+    return f"{1000 * statistics.median(getattr(each, share) for each in turns):.2f}"
 
 
-def submit(chosen: random.Random, members: int) -> bytes:
-    body = {"member": member(chosen.randrange(members)), "score": chosen.randrange(9_000_000)}
-    return request("POST", f"{BOARD}/scores", msgspec.json.encode(body))
-
-
-def request(method: str, path: str, body: bytes = b"", header: str = "") -> bytes:
-    head = [
-        f"{method} {path} HTTP/1.1",
-        "Host: bench",
-        *(f"{name}: {AUTHORIZED[name]}" for name in AUTHORIZED),
-    ]
-    if body:
-        head += ["Content-Type: application/json", f"Content-Length: {len(body)}"]
-    if header:
-        head.append(header)
-    return "\r\n".join((*head, "", "")).encode() + body
-
-
-def load(port: int, requests: list[bytes]) -> Seen:
-    words = (sys.executable, "-m", "bench.loader", "127.0.0.1", str(port), str(SECONDS), str(CONNECTIONS))
-    answer = subprocess.run(words, input=msgspec.msgpack.encode(requests), stdout=subprocess.PIPE, check=True)
-    return msgspec.json.decode(answer.stdout, type=Seen)
+def fill(port: int, members: int, tokens: Path) -> None:
+    """Gives every member a score, and some players tokens."""
+    chosen = random.Random(1)  # noqa: S311  # data, not secrets
+    with httpx.Client(
+        base_url=f"http://127.0.0.1:{port}", headers={"Authorization": f"Bearer {KEY}"}, timeout=300
+    ) as client:
+        boards = {"four": {"windows": FOUR_WINDOWS, "player_writes": True}}
+        boards |= {f"b{number}": {"windows": FOUR_WINDOWS[::3]} for number in range(BOARDS)}
+        for name, definition in boards.items():
+            client.put(f"{PROJECT}/boards/{name}", json=definition).raise_for_status()
+        for number in range(BOARDS):
+            batch = [{"member": member(i), "score": chosen.randrange(9_000_000)} for i in range(20)]
+            client.post(f"{PROJECT}/boards/b{number}/scores/batch", json=batch).raise_for_status()
+        for first in range(0, members, LINES):
+            lines = (
+                {"member": member(i), "score": chosen.randrange(9_000_000)}
+                for i in range(first, min(first + LINES, members))
+            )
+            client.post(
+                f"{PROJECT}/boards/four/scores/batch",
+                content=b"\n".join(map(msgspec.json.encode, lines)),
+                headers={"Content-Type": "application/x-ndjson"},
+            ).raise_for_status()
+        secret = client.post(f"{PROJECT}/secrets", json={"use": "players"}).json()["secret"]
+    claims = {"project": "bench", "aud": "laurels", "exp": int(time.time()) + 86_400}
+    tokens.write_text("\n".join(players.signed({**claims, "sub": member(i)}, secret) for i in range(PLAYERS)))
 
 
 @contextmanager
-def serving(server: str, app: str, urls: Endpoints) -> Generator[int]:
-    """Runs the app on the server; yields the port."""
+def temporary_folder() -> Generator[Path]:
+    with tempfile.TemporaryDirectory(prefix="laurels-bench-") as name:
+        folder = Path(name)
+        folder.chmod(0o711)  # root's servers run as another user, which needs access
+        yield folder
+
+
+@contextmanager
+def serving(data_dir: Path, **settings: str) -> Generator[int]:
+    """Starts the service with default settings; yields its port."""
+    port = free_port()
+    command = [sys.executable, "-m", "laurels.cli", "serve", "--port", str(port), "--data-dir", str(data_dir)]
+    environment = os.environ | {"LAURELS_BOOTSTRAP_KEY": KEY, **settings}
+    with subprocess.Popen(
+        [*command, "--json"], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
+        try:
+            wait_for(port, process)
+            yield port
+        finally:
+            process.terminate()
+            process.wait()
+
+
+@contextmanager
+def bare_app() -> Generator[int]:
+    """Starts an app that reads the body and answers with a constant, on the service's server."""
+    port = free_port()
+    command = (sys.executable, "-m", "bench.http_apps", str(port), "bench.http_apps:bare")
+    with subprocess.Popen(command) as process:
+        try:
+            wait_for(port, process)
+            yield port
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as free:
-        port: int = free.getsockname()[1]
-    environment = os.environ | {
-        "BENCH_VALKEY_URL": urls.valkey_url,
-        "BENCH_KEY": KEY,
-        "LAURELS_VALKEY_URL": urls.valkey_url,
-        "LAURELS_POSTGRES_URL": urls.postgres_url,
-        "LAURELS_BOOTSTRAP_KEY": KEY,
-        "LAURELS_LOG_LEVEL": "warning",
-    }
-    process = subprocess.Popen((sys.executable, *SERVERS[server], str(port), APPS[app]), env=environment)
-    try:
-        wait_for(port, process)
-        yield port
-    finally:
-        process.terminate()
-        process.wait()
+        return free.getsockname()[1]
 
 
-def wait_for(port: int, process: subprocess.Popen[bytes], seconds: float = 30) -> None:
+def wait_for(port: int, process: subprocess.Popen[bytes], seconds: float = 60) -> None:
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         if process.poll() is not None:

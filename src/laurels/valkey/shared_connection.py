@@ -158,7 +158,8 @@ class _Line(asyncio.Protocol):
     def _flush(self) -> None:
         """Sends what the calls of this turn of the event loop have to send, in one write."""
         unsent, self._unsent = self._unsent, []
-        self._transport.write(b"".join(unsent))
+        if not self._transport.is_closing():  # lost since; its calls fail
+            self._transport.write(b"".join(unsent))
 
     def data_received(self, data: bytes) -> None:
         self._heard = self._loop.time()
