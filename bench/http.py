@@ -1,7 +1,7 @@
 """The service over HTTP, as `laurels serve` starts it, beside an app that does nothing on the same server.
 
-wrk sends new scores to a board with four windows. Each kind of request has its turn with both apps; a ratio is
-that of the rates in one turn.
+wrk sends new scores to a board with four windows. Each kind of request has its turn with both apps; a ratio
+is that of the rates in one turn.
 """
 
 from __future__ import annotations
