@@ -10,7 +10,8 @@ from uuid import uuid4
 from laurels.activity.dirty_days import DirtyDays
 from laurels.activity.store.people import Campus, User
 from laurels.activity.valkey_keys import GROUP
-from laurels.valkey import hashes
+from laurels.valkey import hashes, sets
+from laurels.valkey.command import pairs
 
 if TYPE_CHECKING:
     from laurels.activity.consume import Accrual
@@ -72,22 +73,15 @@ class AccrualStage:
         return await self.valkey._primaries()  # pyright: ignore[reportPrivateUsage]  # what no code of ours needs
 
     async def members(self, key: str) -> set[str]:
-        return {member.decode() for member in await self.valkey.command("SMEMBERS", key)}
+        return await self.valkey.run(sets.members(key))
 
     async def lag(self, stream: str) -> int | None:
         """The lag that Valkey itself shows for the group."""
-        (answer,) = await self.valkey.commands([("XINFO", "GROUPS", stream)])
-        groups: list[dict[Any, Any] | list[Any]] = answer
-        for group in groups:
-            pairs = group.items() if isinstance(group, dict) else zip(group[::2], group[1::2], strict=True)
-            told = {_text(name): value for name, value in pairs}
-            if _text(told["name"]) == GROUP:
-                return told["lag"]
+        for group in await self.valkey.command("XINFO", "GROUPS", stream):
+            described: dict[bytes, Any] = dict(pairs(group))
+            if described[b"name"] == GROUP.encode():
+                return described[b"lag"]
         return None
-
-
-def _text(value: bytes | str) -> str:
-    return value.decode() if isinstance(value, bytes) else value
 
 
 def message(writer: str, reader: str) -> dict[str, str]:

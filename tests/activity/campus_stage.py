@@ -14,6 +14,7 @@ from laurels.activity import valkey_keys
 from laurels.activity.store.people import Campus, User
 from laurels.moments import datetime_of, moment_of
 from laurels.valkey import hashes
+from laurels.valkey.command import pairs
 
 if TYPE_CHECKING:
     from laurels.clock import FixedClock
@@ -157,12 +158,7 @@ class Stage:
         ).replace("-", "")
         key = f"lb:z:{scope}:{period}:{self.campus.id}:{shown}"
         listed = await self.laurels.valkey.command("ZRANGE", key, 0, -1, "WITHSCORES")
-        pairs = (
-            listed
-            if listed and isinstance(listed[0], list | tuple)
-            else zip(listed[::2], listed[1::2], strict=True)
-        )
-        return {member.decode(): float(score) for member, score in pairs}
+        return {member.decode(): float(score) for member, score in pairs(listed)}
 
 
 async def _silently(_: str) -> None:

@@ -16,7 +16,7 @@ from accrual_stage import NOON
 
 from laurels.activity.seed import add_events, populate
 from laurels.activity.simulator import SimulationPlan, World, simulate
-from laurels.valkey import hashes
+from laurels.valkey import hashes, sets
 
 if TYPE_CHECKING:
     from accrual_stage import AccrualStage
@@ -57,18 +57,13 @@ async def count_while_killing(stage: AccrualStage, entries: int, kills: int, tog
     assert (process.returncode, told.split()) == (0, [b"%d" % signal.SIGKILL] * kills)
 
 
-async def sets(stage: AccrualStage, keys: list[str]) -> list[set[str]]:
-    answers = await stage.valkey.commands([("SMEMBERS", key) for key in keys])
-    return [{member.decode() for member in answer} for answer in answers]
-
-
 async def check_equal(stage: AccrualStage, folded: Folded) -> None:
     """Compares every hash and every set, and checks that there are no others."""
     expected = folded.hashes()
     places = [(int(ymd), user) for ymd, user in expected]
     held = await stage.valkey.run_all(hashes.get_texts(stage.keys.counters(*place)) for place in places)
-    senders = await sets(stage, [stage.keys.senders(*place) for place in places])
-    accepts = await sets(stage, [stage.keys.accepts(*place) for place in places])
+    senders = await stage.valkey.run_all(sets.members(stage.keys.senders(*place)) for place in places)
+    accepts = await stage.valkey.run_all(sets.members(stage.keys.accepts(*place)) for place in places)
     for place, found, wrote, accepted in zip(expected, held, senders, accepts, strict=True):
         counters = {
             name: count

@@ -14,6 +14,7 @@ from bad_input import JSON, LINES, Case, groups_of_cases, submissions
 
 from laurels.http import body
 from laurels.http.server.fast_protocol import FastProtocol
+from laurels.valkey import hashes
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -118,7 +119,7 @@ async def written(laurels: Laurels, project: str) -> dict[str, object]:
         )
         for key in keys:
             if key.endswith(b":board"):
-                fields = dict(await laurels.valkey.command("HGETALL", key))
+                fields = await laurels.valkey.run(hashes.get_all(key.decode()))
                 # Since when answers are remembered: a refused request may be the first that has a key.
                 fields.pop(b"once", None)
                 found[key.decode()] = fields

@@ -10,6 +10,7 @@ from laurels.activity import valkey_keys
 from laurels.boards.keys import BoardRef
 from laurels.history import operator_status
 from laurels.history.operator_status import CAMPUS_LETTERS, OperatorStatus
+from laurels.valkey import streams
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -117,7 +118,8 @@ class TestDeadLetters:
         self, client: AsyncClient, laurels: Laurels, scored: str, stream: Stream, project: str
     ):
         await client.post(f"{scored}/scores", json={"member": "zoe", "score": 9})
-        ((_, (body,)),) = [(name, [fields[b"body"]]) for name, fields in await entries(laurels, stream.key)]
+        ((_, recorded),) = await laurels.valkey.run(streams.entries(stream.key))
+        body = recorded[b"body"]
         await laurels.valkey.command("XADD", stream.dead_letters, "8-0", "body", body, "why", "too new")
         await laurels.valkey.command("XTRIM", stream.key, "MAXLEN", 0)
         (letter,) = await self.letters(client, f"{project}/arcade")
@@ -125,10 +127,10 @@ class TestDeadLetters:
         retried = await client.post(f"/v1/dead-letters/{letter['id']}/retry")
         assert retried.status_code == 204
         assert await self.letters(client, f"{project}/arcade") == []
-        ((_, fields),) = await entries(laurels, stream.key)
+        ((_, fields),) = await laurels.valkey.run(streams.entries(stream.key))
         assert fields == {b"body": body}
         await laurels.archived(f"{project}/arcade")
-        assert await entries(laurels, stream.dead_letters) == []
+        assert await laurels.valkey.run(streams.entries(stream.dead_letters)) == []
         history = await laurels.verify(f"{project}/arcade")
         assert history.differences == []
         again = await client.post(f"/v1/dead-letters/{letter['id']}/retry")
@@ -160,8 +162,3 @@ class TestDeadLetters:
     async def test_that_are_not_there_are_not_found(self, client: AsyncClient, letter: str):
         assert (await client.delete(f"/v1/dead-letters/{letter}")).status_code == 404
         assert (await client.post(f"/v1/dead-letters/{letter}/retry")).status_code == 404
-
-
-async def entries(laurels: Laurels, key: str) -> list[tuple[bytes, dict[bytes, bytes]]]:
-    answer: Any = await laurels.valkey.command("XRANGE", key, "-", "+")
-    return [(name, dict(fields)) for name, fields in answer]

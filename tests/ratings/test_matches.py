@@ -18,7 +18,7 @@ from laurels.moments import datetime_of
 from laurels.ratings import elo
 from laurels.ratings.state import RatingState
 from laurels.scores.submission import Submission
-from laurels.valkey import functions
+from laurels.valkey import functions, hashes
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -38,7 +38,7 @@ async def scores(laurels: Laurels, board: str, **where: Any) -> dict[str, int | 
 
 async def states(laurels: Laurels, board: str) -> dict[str, RatingState]:
     compiled = await laurels._catalog.board(BoardRef.parse(board))  # pyright: ignore[reportPrivateUsage]  # its keys
-    found = await laurels.valkey.command("HGETALL", compiled.keys.of_board(0, "ratings"))
+    found = await laurels.valkey.run(hashes.get_all(compiled.keys.of_board(0, "ratings")))
     return {member.decode(): RatingState.parse(text) for member, text in found.items()}
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from laurels.valkey import functions
+from laurels.valkey import functions, sets
 from laurels.valkey.chunked_delete import ENTRIES_A_CALL, LIFE_SECONDS, MANY_ENTRIES, REGISTRY, ChunkedDelete
 from laurels.valkey.client import Valkey
 
@@ -69,7 +69,7 @@ async def test_a_large_key_is_set_aside_for_a_while_and_emptied_in_pieces(
     (aside,) = await keys(valkey, tag)
     assert aside.startswith(f"{key}|gone:")
     assert LIFE_SECONDS - 60 < await valkey.command("TTL", aside) <= LIFE_SECONDS
-    assert await valkey.command("SMEMBERS", REGISTRY) == {aside.encode()}
+    assert await valkey.run(sets.members(REGISTRY)) == {aside}
     sizes = [len(MEMBERS)]
 
     async def watched(valkey: Valkey, key: str, cursor: str, count: int) -> str:
