@@ -9,12 +9,14 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from laurels.boards.board import WindowAddress
 from laurels.boards.keys import WHOLE, BoardRef, parse_cut
 from laurels.clock import FixedClock
+from laurels.errors import InvalidInput
 from laurels.history.export_file import (
     FORMAT,
     FORMAT_VERSION,
@@ -52,7 +54,7 @@ HOURS: list[dict[str, Any]] = [
 AGGREGATES = ["best", "last", "first", "sum"]
 SMALL = st.integers(-3, 6)
 SCORES = {
-    "number": st.one_of(SMALL, st.sampled_from([0.1, -0.25, 2.0**53 - 1, 1e17])),
+    "number": st.one_of(SMALL, st.sampled_from([0.1, -0.25, 2.0**53 - 1, 1e17, 1e308, -1e308])),
     "int64": st.one_of(SMALL, st.sampled_from([-(2**63), -(2**53) - 1, 2**53, 2**63 - 1])),
 }
 START = moment_of(datetime(2025, 10, 31, 20, tzinfo=UTC))  # before New York's clocks change
@@ -97,12 +99,12 @@ def a_file(
     return [*map(writer.line, [*lines, WindowLine(*window, {}), *entries]), writer.ending()]
 
 
-def imports(now: datetime) -> st.SearchStrategy[list[EntryLine]]:
-    """Entries at any moments: an import takes them as they are given."""
+def imports(definition: dict[str, Any], now: datetime) -> st.SearchStrategy[list[EntryLine]]:
+    """Entries with any scores and moments, whatever the sum of the days: an import takes them as given."""
     entry = st.builds(
         EntryLine,
         st.sampled_from("abcd"),
-        SCORES["number"].map(repr),
+        SCORES[definition["score"]].map(repr),
         st.just(1),
         st.integers(0, 5000).map(lambda minutes: moment_of(now - timedelta(minutes=minutes))),
     )
@@ -112,9 +114,7 @@ def imports(now: datetime) -> st.SearchStrategy[list[EntryLine]]:
 def play(
     engine: Laurels, clock: FixedClock, board: str, definition: dict[str, Any], data: st.DataObject
 ) -> None:
-    steps = ["submit", "submit", "submit", "remove", "wait"]
-    if definition["score"] == "number":  # int64 days that are imported may have a sum that no entry can have
-        steps += ["import"]
+    steps = ["submit", "submit", "submit", "remove", "wait", "import"]
     for _ in range(data.draw(st.integers(2, 12))):
         now = datetime_of(clock())
         match data.draw(st.sampled_from(steps)):
@@ -127,7 +127,9 @@ def play(
             case "import":
                 period = definition["windows"][0]["period"]
                 for window in engine.windows(board, period=period)[:3]:
-                    file = a_file(board, definition, (period, window.slot), data.draw(imports(now)))
+                    file = a_file(
+                        board, definition, (period, window.slot), data.draw(imports(definition, now))
+                    )
                     engine.import_lines(lambda file=file: file)
             case _:
                 clock.advance(
@@ -219,4 +221,42 @@ def test_both_take_the_earlier_of_equal_days(endpoints: Endpoints):
         later = EntryLine("a", "5", 1, START + 1)
         yesterday = engine.windows(board, period="daily")[1].slot
         engine.import_lines(lambda: a_file(board, definition, ("daily", yesterday), [later]))
+        check(engine, board, definition)
+
+
+@pytest.mark.parametrize(
+    ("score", "days", "corrected", "total"),
+    [("int64", [2**63 - 1, 5], -10, 2**63 - 11), ("number", [1e308, 1e308], -10, 1e308)],
+)
+@pytest.mark.parametrize("ties", ["shared", "earliest"])
+def test_a_rolling_sum_out_of_range_is_left_out_until_it_is_back_in_range(
+    endpoints: Endpoints, score: str, days: list[float], corrected: int, total: float, ties: str
+):
+    clock = FixedClock()
+    clock.now = START
+    definition = {
+        "windows": [{"period": "daily", "keep": 4}, {"period": "rolling", "days": 3, "sum_of": "daily"}],
+        "aggregate": "last", "score": score, "ties": ties, "groups": [], "dense": True, "lateness": "P2D",
+    }  # fmt: skip
+    with Laurels(valkey_url=endpoints.valkey_url, postgres_url=endpoints.postgres_url, clock=clock) as engine:
+
+        def listed(period: str) -> dict[str, float]:
+            return {each.member: each.score for each in engine.page(board, period=period).entries}
+
+        board = f"fold/board-{next(_numbers)}"
+        engine.define(board, definition)
+        moments = [datetime_of(START) - timedelta(days=ago) for ago in (2, 1)]
+        for at, imported in zip(moments, days, strict=True):
+            engine.submit_many(board, [Submission("a", 1, at=at), Submission("b", 2, at=at)])
+            entry = EntryLine("a", repr(imported), 1, moment_of(at))
+            file = a_file(board, definition, ("daily", f"{at:%Y-%m-%d}"), [entry])
+            engine.import_lines(lambda file=file: file)
+        assert listed("rolling_3d") == {"b": 4}
+        check(engine, board, definition)
+        with pytest.raises(InvalidInput, match="leave the range"):
+            engine.submit(board, "a", 1)
+        engine.submit(board, "b", 1)
+        assert (listed("daily"), listed("rolling_3d")) == ({"b": 1}, {"b": 5})
+        engine.submit(board, "a", corrected, at=moments[1])
+        assert listed("rolling_3d") == {"a": total, "b": 5}
         check(engine, board, definition)

@@ -433,6 +433,39 @@ class TestFold:
         self.fold(board, op=op)
         assert board.entries("rolling") == [(b"ada", float(expected))]
 
+    @pytest.mark.parametrize(
+        ("days", "total"),
+        [
+            ((2**63 - 1, 5, -10), 2**63 - 6),
+            ((2**62, 2**62 - 1, 0), 2**63 - 1),
+            ((2**62, 2**62, 0), None),
+            ((2**63 - 1, 2**63 - 1, 2**63 - 1), None),
+            ((-(2**62), -(2**62) + 1, -1), -(2**63)),
+            ((-(2**62), -(2**62), -1), None),
+            ((-(2**63), -(2**63), -(2**63)), None),
+        ],
+    )
+    def test_the_sum_of_int64_days_is_exact_and_only_it_must_be_in_range(
+        self, client: Client, days: tuple[int, int, int], total: int | None
+    ):
+        board = Board(client, INT64)
+        for window, score in zip(DAYS, days, strict=True):
+            client.zadd(board.key(window), {packed(score) + b"ada": 0})
+            client.hset(board.key(f"{window}|positions"), "ada", packed(score))
+        self.fold(board)
+        found = client.hgetall(board.key("rolling|positions"))
+        assert found == ({} if total is None else {b"ada": packed(total)})
+
+    def test_it_removes_a_member_whose_sum_leaves_the_range(self, client: Client):
+        board = Board(client, DENSE)
+        self.fill(board, "monday", ada=1e308, bob=1)
+        self.fold(board)
+        assert board.entries("rolling") == [(b"bob", 1.0), (b"ada", 1e308)]
+        self.fill(board, "tuesday", ada=1e308, bob=2)
+        self.fold(board)
+        assert board.entries("rolling") == [(b"bob", 3.0)]
+        assert client.hgetall(board.key("rolling|counts")) == {b"3": b"1"}
+
     def test_the_earlier_of_equal_entries_stays_the_best(self, client: Client):
         """Equal moments occur after an import, which takes moments as given."""
         board = Board(client, ("exact", "int64", 0, "earliest", 0, 0, 0))

@@ -9,8 +9,10 @@ longer takes any; a placed entry counts in its own window, and in a rolling wind
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple
 
+from laurels.boards.definition import INT64_MAX, INT64_MIN
 from laurels.journal.entry import ERASE, PLACE, REMOVE
 
 if TYPE_CHECKING:
@@ -141,20 +143,28 @@ class Fold:
         moved = self._sum(total.score if total else 0, before.score if before else 0, after.score)
         return total if total and total.score == moved else FoldedEntry(moved, at)
 
-    def _folded(self, days: list[FoldedEntry]) -> FoldedEntry:
-        """The entry of a rolling window. `days`: the entries of its days, oldest first."""
+    def _folded(self, days: list[FoldedEntry]) -> FoldedEntry | None:
+        """The entry of a rolling window. `days`: the entries of its days, oldest first. None if no entry can
+        have their sum.
+        """
         op = self._board.fold_op(self._zoned)
+        if op == "sum":
+            total: Score = 0
+            for day in days:  # `sum` rounds otherwise than Lua since Python 3.12
+                total += day.score
+            return FoldedEntry(total, max(day.moment for day in days)) if self._is_score(total) else None
         result = days[0]
         for day in days[1:]:
-            if op == "sum":
-                result = FoldedEntry(self._sum(result.score, 0, day.score), max(result.moment, day.moment))
-            elif op == "last":
+            if op == "last":
                 result = day
             elif op == "best" and day.score == result.score:
                 result = min(result, day, key=lambda each: each.moment)
             elif op == "best" and self._is_better(day.score, result.score):
                 result = day
         return result
+
+    def _is_score(self, total: Score) -> bool:
+        return INT64_MIN <= total <= INT64_MAX if self._board.ordering.int64 else isfinite(total)
 
     def _sum(self, total: Score, old: Score, new: Score) -> Score:
         return (total - old) + new

@@ -33,7 +33,8 @@
 --
 -- laurels_fold       KEYS 1 board, 2… a rolling window, then the windows of its days, oldest first
 --                    ARGV 1 header {shape, version, op, day, cursor, count, seconds}
---   computes the rolling entries of some members that are in day number `day` and in no earlier day
+--   computes the rolling entries of some members that are in day number `day` and in no earlier day; removes those
+--   whose sum is out of range, which an import or the end of a day can cause
 --   -> {'version', current} or {'fenced'} as laurels_submit; {'ok', next cursor}, '0' at the end of that day
 --   It may be repeated, and run beside submissions: it always computes an entry from the present days.
 
@@ -176,14 +177,19 @@ local function fold(keys, args)
   end
   if #members == 0 then return { 'ok', cursor } end
   local old = board.layout.read(board, rolling, members)
-  local changes = {}
+  local changes, gone = {}, {}
   for _, member in ipairs(members) do
     local entries = {}
     for day = header.day, #windows do entries[#entries + 1] = by_day[day][member] end
     local new = folded(board, header.op, entries)
-    if new and new ~= old[member] then changes[#changes + 1] = { member = member, old = old[member], new = new } end
+    if new and new ~= old[member] then
+      changes[#changes + 1] = { member = member, old = old[member], new = new }
+    elseif not new and old[member] then
+      gone[#gone + 1] = { member = member, old = old[member] }
+    end
   end
   write(board, rolling, changes)
+  take_out(board, rolling, gone)
   expire(board, rolling, header.seconds)
   return { 'ok', cursor }
 end

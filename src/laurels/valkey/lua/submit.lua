@@ -218,7 +218,8 @@ local function aggregated(board, submission, old)
   return submission.entry
 end
 
--- The entry of a rolling window. `entries`: those of its days, oldest first. nil if there are none, or out of range.
+-- The entry of a rolling window. `entries`: those of its days, oldest first. nil if there are none, or if their sum is
+-- out of range: `outcome` then refuses the submission, and laurels_fold leaves the member out.
 -- journal/member_fold.py has the same rule.
 local function folded(board, op, entries)
   if op == 'first' then return entries[1] end
@@ -235,16 +236,16 @@ local function folded(board, op, entries)
     return result
   end
   if #entries < 2 then return result end
-  local total, moment = kind.zero, nil
-  for _, entry in ipairs(entries) do
-    total = kind.moved(total, kind.zero, layout.score(board, entry))
-    if not total then return nil end
+  local scores, moment = {}, nil
+  for i, entry in ipairs(entries) do
+    scores[i] = layout.score(board, entry)
     if board.timed then
       local own = string.sub(entry, 9)
       if not moment or int64.compare(own, moment) > 0 then moment = own end
     end
   end
-  return layout.make(board, total, moment)
+  local total = kind.total(scores)
+  return total and layout.make(board, total, moment)
 end
 
 -- The present entries in every window that is read: states[window][member].

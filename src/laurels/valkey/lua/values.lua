@@ -34,6 +34,13 @@ function number.moved(total, old, new)
   return moved + 0
 end
 
+-- The sum of these scores, added in their order, or nil out of range.
+function number.total(scores)
+  local total = number.zero
+  for _, score in ipairs(scores) do total = total + score end
+  return number.moved(total, 0, 0)
+end
+
 function number.distance_exceeds(left, right, limit)
   return math.abs(left - right) > limit
 end
@@ -76,6 +83,19 @@ function int64.moved(total, old, new)
   return struct.pack('>I4I4', high, low - carry * TWO_32)
 end
 
+-- As `number.total`. Only the sum itself must be in range: the halves of many scores add up without loss.
+function int64.total(scores)
+  local high, low = TWO_31, 0
+  for _, score in ipairs(scores) do
+    local score_high, score_low = halves(score)
+    high, low = high + score_high - TWO_31, low + score_low
+  end
+  local carry = math.floor(low / TWO_32)
+  high = high + carry
+  if high < 0 or high >= TWO_32 then return nil end
+  return struct.pack('>I4I4', high, low - carry * TWO_32)
+end
+
 -- `limit`: two halves {high, low}, because it may reach 2^63 - 1.
 function int64.distance_exceeds(left, right, limit)
   if int64.compare(left, right) < 0 then left, right = right, left end
@@ -93,6 +113,13 @@ local packed_number = { zero = '\128\0\0\0\0\0\0\0', compare = int64.compare }
 function packed_number.moved(total, old, new)
   local moved = number.moved(unpack_number(total), unpack_number(old), unpack_number(new))
   return moved and pack_number(moved)
+end
+
+function packed_number.total(scores)
+  local unpacked = {}
+  for i, score in ipairs(scores) do unpacked[i] = unpack_number(score) end
+  local total = number.total(unpacked)
+  return total and pack_number(total)
 end
 
 function packed_number.distance_exceeds(left, right, limit)
