@@ -13,7 +13,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from laurels.boards.board import WindowAddress
+from laurels.boards.board import Board, WindowAddress
+from laurels.boards.definition import parse_definition
 from laurels.boards.keys import WHOLE, BoardRef, parse_cut
 from laurels.clock import FixedClock
 from laurels.errors import InvalidInput
@@ -26,7 +27,7 @@ from laurels.history.export_file import (
     Manifest,
     WindowLine,
 )
-from laurels.journal.entry import PLACE, read_entry
+from laurels.journal.entry import PLACE, REMOVE, JournalRow, read_entry
 from laurels.journal.entry import START as FIRST
 from laurels.journal.member_fold import Fold
 from laurels.moments import datetime_of, moment_of
@@ -35,9 +36,8 @@ from laurels.sync import Laurels
 from laurels.valkey import hashes, streams
 
 if TYPE_CHECKING:
-    from laurels.boards.board import Board
     from laurels.embedded import Endpoints
-    from laurels.journal.entry import JournalRow
+    from laurels.moments import Moment
 
 EXAMPLES = 60
 DAYS: list[dict[str, Any]] = [
@@ -260,3 +260,31 @@ def test_a_rolling_sum_out_of_range_is_left_out_until_it_is_back_in_range(
         engine.submit(board, "a", corrected, at=moments[1])
         assert listed("rolling_3d") == {"a": total, "b": 5}
         check(engine, board, definition)
+
+
+def test_a_row_counts_until_the_moment_at_which_its_window_may_be_deleted():
+    """From that moment on Valkey may not have the window any more, so neither scores nor removals count."""
+    definition = parse_definition({"windows": [{"period": "daily", "keep": 1}]})
+    board = Board(BoardRef.parse("fold/ended"), definition, 1, cluster=False)
+    (zoned,) = board.zoned_windows(board.zone_of(WHOLE))
+    slot = zoned.calendar.at(START)
+    until = zoned.held_until(slot)
+    assert until is not None
+    fold = Fold(board, zoned, slot, WHOLE)
+
+    def submitted(score: float, now: Moment) -> JournalRow:
+        return JournalRow(0, "", b"a", score, START, op="last", now=now)
+
+    def placed(score: float, now: Moment) -> JournalRow:
+        return JournalRow(0, "", b"a", score, START, op=f"daily|{slot.text}", kind=PLACE, now=now)
+
+    def removed(now: Moment) -> JournalRow:
+        return JournalRow(0, "", b"a", kind=REMOVE, now=now)
+
+    before = submitted(1, START)
+    for row in (submitted, placed):
+        assert fold.entry([before, row(2, until - 1)]) == (2, START)
+        assert fold.entry([before, row(2, until)]) == (1, START)
+        assert fold.entry([row(2, until)]) is None
+    assert fold.entry([before, removed(until - 1)]) is None
+    assert fold.entry([before, removed(until)]) == (1, START)
