@@ -1,14 +1,14 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from valkey_servers import running_valkey
 from waiting import eventually
 
 from laurels.errors import Unavailable
-from laurels.valkey import functions
+from laurels.valkey import functions, strings
 from laurels.valkey.client import CONNECTIONS, Valkey
 
 if TYPE_CHECKING:
@@ -82,6 +82,32 @@ async def test_an_address_that_stands_for_another_node_is_looked_up_again(tmp_pa
         await functions.begin_session(valkey, "k", b"2", 60)
         assert new.client.get("k") == b"2"
         await valkey.close()
+
+
+async def test_calls_that_miss_the_functions_load_them_once(own_valkey_url: str):
+    valkey = Valkey(own_valkey_url)
+    await valkey.load_functions()
+    await valkey.command("CONFIG", "RESETSTAT")
+    await valkey.command("FUNCTION", "FLUSH")
+    await asyncio.gather(*(functions.begin_session(valkey, f"k{number}", b"1", 60) for number in range(500)))
+    assert (await valkey.info("stats"))["total_connections_received"] == "0"
+    assert "'calls': 1," in (await valkey.info("commandstats"))["cmdstat_function|load"]
+    await valkey.close()
+
+
+async def test_who_leaves_while_the_functions_load_takes_nobody_along(own_valkey_url: str):
+    valkey = Valkey(own_valkey_url)
+    await valkey.command("FUNCTION", "FLUSH")
+    first, other = (
+        asyncio.create_task(functions.begin_session(valkey, f"k{number}", b"1", 60)) for number in range(2)
+    )
+    inside: Any = valkey
+    while inside._node._loading is None:  # noqa: ASYNC110  # no event tells
+        await asyncio.sleep(0)
+    first.cancel()
+    await other
+    assert await valkey.run(strings.get("k1")) == b"1"
+    await valkey.close()
 
 
 def blocked(raw: RawValkey) -> set[str]:

@@ -257,7 +257,7 @@ class Valkey:
         """The replies of one node. Loads the function library where it is missing."""
         replies = await node.exchange(commands, blocks_for=blocks_for, asking=asking)
         if any(map(_lacks_function, replies)):
-            await node.client.execute_command("FUNCTION", "LOAD", "REPLACE", library_code())
+            await node.load_functions(library_code())
             replies = await node.exchange(commands, blocks_for=blocks_for, asking=asking)
         return replies
 

@@ -28,6 +28,7 @@ class Node:
         self._turns = asyncio.Semaphore(connections)
         self._silent_seconds = silent_seconds
         self._shared = SharedConnection(pool, silent_seconds)
+        self._loading: asyncio.Task[list[Reply]] | None = None
 
     async def exchange(
         self, commands: Sequence[tuple[Value, ...]], *, blocks_for: float = 0, asking: bool = False
@@ -52,6 +53,18 @@ class Node:
         async with asyncio.timeout(seconds + waits), self._turns:
             return await talk(self._pool, commands, seconds)
 
+    async def load_functions(self, code: str) -> None:
+        """Loads a library. Concurrent callers share one load: after a restart, all of them find none."""
+        if self._loading is None or self._loading.done():
+            words = ("FUNCTION", "LOAD", "REPLACE", code)
+            self._loading = asyncio.create_task(self.exchange([words]))
+            self._loading.add_done_callback(_retrieve)
+        loading = self._loading
+        await asyncio.wait([loading])
+        (reply,) = loading.result()
+        if isinstance(reply, Exception):
+            raise reply
+
     async def renew(self) -> None:
         """Makes the next calls connect again."""
         self._shared.renew()
@@ -60,3 +73,8 @@ class Node:
     async def close(self) -> None:
         self._shared.close()
         await self.client.aclose()
+
+
+def _retrieve(loading: asyncio.Task[list[Reply]]) -> None:
+    if not loading.cancelled():
+        loading.exception()  # its callers may all have left
