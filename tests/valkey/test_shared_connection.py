@@ -24,6 +24,7 @@ from laurels.errors import OutcomeUnknown, Unavailable
 from laurels.valkey import functions, keyspace, strings
 from laurels.valkey.client import Valkey
 from laurels.valkey.connections import ConnectionLosses, NotSent, Pool
+from laurels.valkey.node import Node
 from laurels.valkey.shared_connection import SharedConnection
 
 if TYPE_CHECKING:
@@ -134,17 +135,52 @@ async def test_a_silent_node_fails_the_calls_after_a_while(server: Server):
     connection.close()
 
 
-async def test_a_node_that_goes_on_replying_is_not_silent(server: Server):
-    connection = SharedConnection(pool_of(server), 0.5)
+@pytest.mark.parametrize("rested", [0.2, 0.6])
+async def test_the_silence_begins_with_the_first_call_that_waits(server: Server, rested: float):
+    """`rested`: how long after the last reply; the timer for the call before it runs, or has run out."""
+    connection = SharedConnection(pool_of(server), 0.4)
+    await connection.exchange([("PING",)])
+    await asyncio.sleep(rested)
     clock = asyncio.get_running_loop().time
-    ends = clock() + 1.0
-
-    async def ask() -> None:
-        while clock() < ends:
-            await connection.exchange([("PING",)])
-
-    await asyncio.gather(*(ask() for _ in range(3)))
+    with frozen(server):
+        began = clock()
+        with pytest.raises(exceptions.ConnectionError, match="no reply within"):
+            async with asyncio.timeout(10):
+                await connection.exchange([("PING",)])
+        assert clock() - began >= 0.39
     connection.close()
+
+
+async def test_a_node_that_goes_on_replying_is_not_silent(server: Server):
+    connection = SharedConnection(pool_of(server), 0.7)
+    slow = [("BLPOP", "nothing-is-ever-here", 0.3)]
+    replies = await asyncio.gather(*(connection.exchange(slow) for _ in range(4)))  # one after the other
+    assert replies == [[None]] * 4
+    connection.close()
+
+
+async def test_messages_that_answer_no_call_are_passed_over(server: Server):
+    connection = SharedConnection(pool_of(server), 30)
+    await connection.exchange([("CLIENT", "TRACKING", "ON"), ("GET", "watched")])
+    assert await connection.exchange([("SET", "watched", 1), ("ECHO", "mine")]) == [b"OK", b"mine"]
+    await connection.exchange([("GET", "watched")])
+    server.client.set("watched", 2)
+    assert await connection.exchange([("GET", "watched")]) == [b"2"]
+    connection.close()
+
+
+async def test_a_node_raises_the_refusals_of_a_connection(server: Server):
+    """Such as LOADING, after which a cluster looks for the primary again; here it is NOAUTH."""
+    node = Node(pool_of(server), 1, 30)
+    await node.exchange([("PING",)])
+    server.client.config_set("requirepass", "secret")
+    try:
+        await node.exchange([("RESET",)])
+        with pytest.raises(exceptions.AuthenticationError):
+            await node.exchange([("GET", "k")])
+    finally:
+        server.client.config_set("requirepass", "")
+        await node.close()
 
 
 async def test_calls_wait_while_the_node_reads_nothing(server: Server):
