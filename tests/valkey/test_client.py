@@ -10,6 +10,7 @@ from waiting import eventually
 from laurels.errors import Unavailable
 from laurels.valkey import functions, strings
 from laurels.valkey.client import CONNECTIONS, Valkey
+from laurels.valkey.shared_connection import RENEW_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -71,6 +72,8 @@ async def test_an_address_that_stands_for_another_node_is_looked_up_again(tmp_pa
         address.symlink_to(old.socket)
         valkey = Valkey(f"unix://{address}")
         await valkey.load_functions()
+        await valkey.run(strings.get("k"))
+        await asyncio.sleep(RENEW_SECONDS)
         await asyncio.gather(
             *(functions.begin_session(valkey, f"k{number}", b"1", 60) for number in range(9))
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import ipaddress
 import shutil
 import signal
@@ -25,10 +26,14 @@ from laurels.valkey import functions, keyspace, strings
 from laurels.valkey.client import Valkey
 from laurels.valkey.connections import ConnectionLosses, NotSent, Pool
 from laurels.valkey.node import Node
-from laurels.valkey.shared_connection import SharedConnection
+from laurels.valkey.shared_connection import (
+    RENEW_SECONDS,
+    SharedConnection,
+    _taken_from,  # pyright: ignore[reportPrivateUsage]  # its end cannot be provoked between two steps
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Coroutine, Generator
 
     from valkey_servers import Server
 
@@ -52,6 +57,21 @@ def frozen(server: Server) -> Generator[None]:
 
 def pool_of(server: Server) -> Pool:
     return cast("Any", Pool).from_url(server.url).watched(ConnectionLosses())
+
+
+@pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+def run(request: pytest.FixtureRequest) -> Callable[[Coroutine[None, None, None]], None]:
+    """Runs a coroutine in a loop of each kind. Fails if the loop has an error that nobody awaits."""
+
+    def run(played: Coroutine[None, None, None]) -> None:
+        reported: list[dict[str, Any]] = []
+        with asyncio.Runner(loop_factory=request.param) as runner:
+            runner.get_loop().set_exception_handler(lambda _, told: reported.append(told))
+            runner.run(played)
+            gc.collect()
+        assert reported == []
+
+    return run
 
 
 def line_of(connection: SharedConnection) -> Any:  # noqa: ANN401  # the tests look inside it
@@ -169,6 +189,16 @@ async def test_messages_that_answer_no_call_are_passed_over(server: Server):
     connection.close()
 
 
+async def test_a_reply_without_a_call_closes_the_connection(server: Server):
+    connection = SharedConnection(pool_of(server), 30)
+    await connection.exchange([("PING",)])
+    line_of(connection)._transport.write(b"PING\r\n")
+    await eventually(lambda: not line_of(connection).is_open)
+    assert line_of(connection)._why == "Valkey sent a reply that no call waits for"
+    assert await connection.exchange([("ECHO", 1)]) == [b"1"]
+    connection.close()
+
+
 async def test_a_node_raises_the_refusals_of_a_connection(server: Server):
     """Such as LOADING, after which a cluster looks for the primary again; here it is NOAUTH."""
     node = Node(pool_of(server), 1, 30)
@@ -208,8 +238,168 @@ async def test_a_node_that_never_answers_a_connection_is_given_up(
         failed = await asyncio.gather(
             *(connection.exchange([("PING",)]) for _ in range(3)), return_exceptions=True
         )
-        assert [type(each) for each in failed] == [NotSent] * 3
+        assert [(type(each), str(each)) for each in failed] == [(NotSent, "no connection within 0.2 s")] * 3
     assert await connection.exchange([("ECHO", "again")]) == [b"again"]
+    connection.close()
+
+
+def test_a_connection_that_is_lost_tells_calls_that_were_sent_from_those_that_were_not(
+    server: Server, run: Callable[[Coroutine[None, None, None]], None]
+):
+    async def play() -> None:
+        connection = SharedConnection(pool_of(server), 30)
+        await connection.exchange([("PING",)])
+        sent = [asyncio.create_task(connection.exchange([BLOCKED])) for _ in range(2)]
+        await eventually(lambda: any(client["cmd"] == "blpop" for client in clients(server)))
+        unsent = [asyncio.create_task(connection.exchange([("PING",)])) for _ in range(3)]
+        await asyncio.sleep(0)
+        sent[0].cancel()
+        unsent[0].cancel()
+        line_of(connection).abort("a test")
+        failed = await asyncio.gather(*sent, *unsent, return_exceptions=True)
+        assert [type(each) for each in failed] == [
+            asyncio.CancelledError, exceptions.ConnectionError, asyncio.CancelledError, NotSent, NotSent
+        ]  # fmt: skip
+        assert await connection.exchange([("ECHO", "again")]) == [b"again"]
+        connection.close()
+
+    run(play())
+
+
+def test_callers_that_leave_or_lose_the_connection_leave_no_error_that_nobody_awaits(
+    server: Server, run: Callable[[Coroutine[None, None, None]], None]
+):
+    async def play() -> None:
+        connection = SharedConnection(pool_of(server), 30)
+        for killed in (True, False):
+            leaving = [asyncio.create_task(connection.exchange([("PING",)])) for _ in range(20)]
+            for number, task in enumerate(leaving):
+                if number % 4 == 0:
+                    await asyncio.sleep(0.001)
+                task.cancel()
+            waiting = asyncio.create_task(connection.exchange([BLOCKED]))
+            await eventually(lambda: any(client["cmd"] == "blpop" for client in clients(server)))
+            if killed:
+                server.client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+            else:
+                connection.close()
+            waiting.cancel()
+            await asyncio.gather(*leaving, waiting, return_exceptions=True)
+
+    run(play())
+
+
+def test_what_fails_when_its_callers_have_left_is_no_error_that_nobody_awaits(
+    server: Server,
+    run: Callable[[Coroutine[None, None, None]], None],
+    monkeypatch: pytest.MonkeyPatch,
+):
+    async def play() -> None:
+        connection = SharedConnection(pool_of(server), 30)
+        with frozen(server):
+            connecting = asyncio.create_task(connection.exchange([("PING",)]))
+            await asyncio.sleep(0.01)
+            connecting.cancel()
+            await asyncio.sleep(0.4)
+        connection.close()
+        node = Node(pool_of(server), 1, 30)
+        await node.exchange([("PING",)])
+        loading = asyncio.create_task(node.load_functions("#!lua name=tests"))
+        await asyncio.sleep(0)
+        loading.cancel()
+        await node.close()
+        await asyncio.gather(connecting, loading, return_exceptions=True)
+
+    monkeypatch.setattr("laurels.valkey.shared_connection.CONNECT_SECONDS", 0.2)
+    run(play())
+
+
+async def test_who_leaves_while_it_connects_takes_nobody_along(server: Server):
+    connection = SharedConnection(pool_of(server), 30)
+    first, other = (asyncio.create_task(connection.exchange([("ECHO", number)])) for number in range(2))
+    await asyncio.sleep(0)
+    first.cancel()
+    assert await other == [b"1"]
+    connection.close()
+
+
+def test_what_closes_while_it_connects_fails_what_waits(
+    server: Server, run: Callable[[Coroutine[None, None, None]], None]
+):
+    async def play() -> None:
+        connection = SharedConnection(pool_of(server), 30)
+        with frozen(server):
+            waiting = [asyncio.create_task(connection.exchange([("PING",)])) for _ in range(2)]
+            await asyncio.sleep(0.05)
+            connection.close()
+            failed = await asyncio.gather(*waiting, return_exceptions=True)
+        assert [(type(each), str(each)) for each in failed] == [(NotSent, "the connection was closed")] * 2
+        await eventually(lambda: not clients(server))
+        with pytest.raises(NotSent, match="closed"):
+            await connection.exchange([("PING",)])
+
+    run(play())
+
+
+async def test_a_connection_that_ends_while_it_is_taken_over_is_not_used(server: Server):
+    """Its end was told to redis-py, and is not told again."""
+    pool: Any = pool_of(server)
+    opened = pool.connection_class(**pool.connection_kwargs)
+    await opened.connect()
+    server.client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+    await eventually(opened._reader.at_eof)
+    with pytest.raises(exceptions.ConnectionError, match="lost"):
+        _taken_from(opened)
+    await opened.disconnect(nowait=True)
+
+
+async def test_a_renewed_connection_answers_the_calls_on_it(server: Server):
+    connection = SharedConnection(pool_of(server), 30)
+    await connection.exchange([("PING",)])
+    await asyncio.sleep(RENEW_SECONDS)
+    old = line_of(connection)
+    slow = asyncio.create_task(connection.exchange([("BLPOP", "nothing-is-ever-here", 0.2)]))
+    late = asyncio.create_task(connection.exchange([("ECHO", "late")]))
+    await asyncio.sleep(0)
+    connection.renew()
+    assert await connection.exchange([("ECHO", "new")]) == [b"new"]
+    assert line_of(connection) is not old
+    assert not slow.done()
+    assert (await slow, await late) == ([None], [b"late"])
+    await eventually(old._transport.is_closing)
+    connection.close()
+
+
+async def test_a_new_connection_is_not_renewed_at_once(server: Server):
+    """Or a node that refuses all calls would be connected to for each of them."""
+    connection = SharedConnection(pool_of(server), 30)
+    await connection.exchange([("PING",)])
+    before = server.client.info("stats")["total_connections_received"]
+    clock = asyncio.get_running_loop().time
+    began = clock()
+    while clock() < began + 5 * RENEW_SECONDS:
+        await connection.exchange([("PING",)])
+        connection.renew()
+    renewing = line_of(connection)._renewing
+    connection.renew()
+    assert line_of(connection)._renewing is renewing  # one timer for all
+    assert 2 <= server.client.info("stats")["total_connections_received"] - before <= 5
+    connection.close()
+
+
+async def test_who_waits_for_a_full_connection_uses_the_next_one_if_it_is_lost(server: Server):
+    connection = SharedConnection(pool_of(server), 30)
+    await connection.exchange([("PING",)])
+    with frozen(server):
+        line = line_of(connection)
+        filling = asyncio.create_task(connection.exchange([("ECHO", b"x" * 2**24)]))
+        await eventually(lambda: line.is_full)
+        late = asyncio.create_task(connection.exchange([("ECHO", "late")]))
+        await asyncio.sleep(0)
+        line.abort("a test")
+        with pytest.raises(exceptions.ConnectionError, match="a test"):
+            await filling
+    assert await late == [b"late"]
     connection.close()
 
 

@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 
 # How long connecting and authenticating may take.
 CONNECT_SECONDS: Final = 5.0
+# How old a connection must be to be renewed. A node that refuses all calls is not connected to for each one.
+RENEW_SECONDS: Final = 0.1
 
+_CLOSED: Final = "the connection was closed"
 _INCOMPLETE: Final = object()
 _parse_error = cast("Callable[[str], Exception]", BaseParser.parse_error)  # pyright: ignore[reportUnknownMemberType]  # redis-py has no types for it
 
@@ -44,34 +47,44 @@ class SharedConnection:
         self._silent_seconds = silent_seconds
         self._line: _Line | None = None
         self._connecting: asyncio.Task[_Line] | None = None
+        self._is_closed = False
 
     async def exchange(self, commands: Sequence[tuple[Value, ...]]) -> list[Reply]:
         """Sends commands, one behind the other, and returns their replies; error replies are values."""
         packed = pack(commands[0]) if len(commands) == 1 else b"".join(map(pack, commands))
-        line = self._line
-        if line is None or not line.is_open:
-            line = await self._connected()
-        while line.is_full:
-            await line.drained()
-        return await line.send(packed, len(commands))
+        while True:
+            line = self._line
+            if line is None or not line.is_open:
+                line = await self._connected()
+            if not line.is_full:
+                return await line.send(packed, len(commands))
+            await line.drained()  # or lost, or renewed
 
     async def _connected(self) -> _Line:
-        if self._connecting is None:
-            self._connecting = asyncio.create_task(self._connect())
-            self._connecting.add_done_callback(self._note_connected)
-        return await asyncio.shield(self._connecting)
+        """Callers share one attempt, which goes on if one of them leaves."""
+        if self._is_closed:
+            raise NotSent(_CLOSED)
+        connecting = self._connecting
+        if connecting is None:
+            connecting = self._connecting = asyncio.create_task(self._connect())
+            connecting.add_done_callback(self._note_connected)
+        await asyncio.wait([connecting])
+        if connecting.cancelled():
+            raise NotSent(_CLOSED)
+        return connecting.result()
 
     async def _connect(self) -> _Line:
         opened: Any = self._pool.connection_class(**self._pool.connection_kwargs)
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
                 await opened.connect()
+            writer = _taken_from(opened)
         except UNANSWERED as error:
             await opened.disconnect(nowait=True)
-            raise NotSent(str(error)) from error
+            raise NotSent(str(error) or f"no connection within {CONNECT_SECONDS:g} s") from error
         if self._line is not None:
             self._pool.losses.count += 1
-        self._line = _Line(_taken_from(opened), self._silent_seconds)
+        self._line = _Line(writer, self._silent_seconds)
         return self._line
 
     def _note_connected(self, done: asyncio.Task[_Line]) -> None:
@@ -80,19 +93,23 @@ class SharedConnection:
             done.exception()  # its callers may all have left
 
     def renew(self) -> None:
-        """Makes the next call connect again."""
+        """Makes the next calls connect again, or those after `RENEW_SECONDS` if the connection is new."""
         if self._line is not None:
-            self._line.close_when_answered()
+            self._line.renew()
 
     def close(self) -> None:
+        """Fails the calls that wait, and all later ones."""
+        self._is_closed = True
         if self._connecting is not None:
             self._connecting.cancel()
         if self._line is not None:
-            self._line.abort("the connection was closed")
+            self._line.abort(_CLOSED)
 
 
 def _taken_from(opened: Any) -> asyncio.StreamWriter:  # noqa: ANN401  # redis-py types its connections only in part
     """Takes the stream of a connection, which redis-py would close together with its own object."""
+    if opened._reader.at_eof() or opened._writer.is_closing():  # noqa: SLF001  # there is no public way
+        raise exceptions.ConnectionError("the connection was lost")  # its end is not told to us again
     writer, opened._writer, opened._reader = opened._writer, None, None  # noqa: SLF001  # there is no public way
     return writer
 
@@ -127,6 +144,8 @@ class _Line(asyncio.Protocol):
         self._watching: asyncio.TimerHandle | None = None
         self._drained: asyncio.Future[None] | None = None
         self._why = "the connection was lost"
+        self._began = self._loop.time()
+        self._renewing: asyncio.TimerHandle | None = None
         self.is_open = True
         self._transport = cast("asyncio.Transport", writer.transport)
         self._transport.set_protocol(self)
@@ -157,8 +176,8 @@ class _Line(asyncio.Protocol):
 
     def _flush(self) -> None:
         """Sends what the calls of this turn of the event loop have to send, in one write."""
-        unsent, self._unsent = self._unsent, []
-        if not self._transport.is_closing():  # lost since; its calls fail
+        if not self._transport.is_closing():  # otherwise `connection_lost` fails them as not sent
+            unsent, self._unsent = self._unsent, []
             self._transport.write(b"".join(unsent))
 
     def data_received(self, data: bytes) -> None:
@@ -176,8 +195,10 @@ class _Line(asyncio.Protocol):
                     waiting.popleft()
                     if not call.settled.done():  # otherwise its caller has left
                         call.settled.set_result(call.replies)
-        except (exceptions.InvalidResponse, IndexError) as error:
+        except exceptions.InvalidResponse as error:
             self.abort(f"this is no reply of Valkey: {error}")
+        except IndexError:
+            self.abort("Valkey sent a reply that no call waits for")
         if not waiting and not self.is_open:
             self._transport.close()
 
@@ -192,14 +213,17 @@ class _Line(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self.is_open = False
         self.resume_writing()
-        if self._watching is not None:
-            self._watching.cancel()
+        for timer in (self._watching, self._renewing):
+            if timer is not None:
+                timer.cancel()
         if exc is not None:
             self._why = f"{self._why}: {exc}"
+        unsent, self._unsent = len(self._unsent), []  # one piece for each of the last calls
         while self._waiting:
             call = self._waiting.popleft()
             if not call.settled.done():
-                call.settled.set_exception(exceptions.ConnectionError(self._why))
+                kind = NotSent if len(self._waiting) < unsent else exceptions.ConnectionError
+                call.settled.set_exception(kind(self._why))
 
     def _check_silence(self) -> None:
         """One timer for all calls: one for each would cost as much as the call."""
@@ -218,7 +242,14 @@ class _Line(asyncio.Protocol):
         self.is_open = False
         self._transport.abort()
 
-    def close_when_answered(self) -> None:
+    def renew(self) -> None:
+        left = self._began + RENEW_SECONDS - self._loop.time()
+        if left <= 0:
+            self._close_when_answered()
+        elif self._renewing is None:
+            self._renewing = self._loop.call_later(left, self._close_when_answered)
+
+    def _close_when_answered(self) -> None:
         """Takes no more calls."""
         self.is_open = False
         if not self._waiting:
