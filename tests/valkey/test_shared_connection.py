@@ -124,25 +124,6 @@ async def test_a_lost_connection_fails_the_calls_on_it_and_counts_as_a_loss(serv
     connection.close()
 
 
-@pytest.mark.parametrize("run", [asyncio.run, uvloop.run])
-def test_a_connection_that_is_lost_before_its_calls_are_sent_fails_them(server: Server, run: Any):  # noqa: ANN401  # a runner of a loop
-    errors: list[dict[str, Any]] = []
-
-    async def scenario() -> None:
-        asyncio.get_running_loop().set_exception_handler(lambda _, context: errors.append(context))
-        connection = SharedConnection(pool_of(server), 30)
-        await connection.exchange([("PING",)])
-        waiting = asyncio.create_task(connection.exchange([("ECHO", "late")]))
-        await asyncio.sleep(0)  # now it waits to be sent
-        line_of(connection).abort("the connection was lost")
-        with pytest.raises(exceptions.ConnectionError, match="lost"):
-            await waiting
-        connection.close()
-
-    run(scenario())
-    assert errors == []
-
-
 async def test_a_silent_node_fails_the_calls_after_a_while(server: Server):
     connection = SharedConnection(pool_of(server), 0.2)
     await connection.exchange([("PING",)])
