@@ -165,17 +165,19 @@ class Reader:
             view = await self._view(board, query)
             _, found = await view.window.standing(list(distinct), brief=True)
             ordering = board.ordering
-            present = [(encoded, stood) for encoded, stood in zip(distinct, found, strict=True) if stood]
-            present.sort(
-                key=lambda each: ordering.sort_key(*ordering.parse_place(each[1].place), each[0]),
-                reverse=ordering.reverse,
-            )
+            present: list[tuple[tuple[Score, int, bytes], Score, str, int]] = []
+            for (encoded, member), stood in zip(distinct.items(), found, strict=True):
+                if stood:
+                    score, moment = ordering.parse_place(stood.place)
+                    present.append(
+                        (ordering.sort_key(score, moment, encoded), score, member, stood.better + 1)
+                    )
+            present.sort(reverse=ordering.reverse)  # by the keys, of which no two are equal
             friends: list[Friend] = []
-            for index, (encoded, stood) in enumerate(present):
-                score = ordering.parse_place(stood.place)[0]
+            for index, (_, score, member, board_rank) in enumerate(present):
                 shares = bool(friends) and not ordering.unique and friends[-1].score == score
                 rank = friends[-1].rank if shares else index + 1
-                friends.append(Friend(rank, distinct[encoded], score, stood.better + 1))
+                friends.append(Friend(rank, member, score, board_rank))
             absent = [member for member, stood in zip(distinct.values(), found, strict=True) if stood is None]
             return Among(len(friends), friends, absent)
 
