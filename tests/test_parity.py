@@ -210,8 +210,8 @@ def test_defaults_are_those_of_the_queries_and_the_submissions():
     assert DEFAULTS.keys() < FirstPage.__annotations__.keys() < Paging.__annotations__.keys()
 
 
-@pytest.mark.parametrize("driver", [sync.Laurels, Client, AsyncClient])
-def test_help_shows_signatures_and_docstrings(driver: type[sync.Laurels | Client | AsyncClient]):
+@pytest.mark.parametrize("driver", [Laurels, sync.Laurels, Client, AsyncClient])
+def test_help_shows_signatures_and_docstrings(driver: type[Laurels | sync.Laurels | Client | AsyncClient]):
     for name in ROUTES:
         told = pydoc.plain(pydoc.render_doc(getattr(driver, name)))
         assert "**" not in told, name

@@ -103,6 +103,7 @@ def following(first: FirstPage, cursor: str) -> Paging:
 
 
 Function = TypeVar("Function", bound="Callable[..., Any]")
+Class = TypeVar("Class", bound=type)
 
 _UNPACKED: Final = re.compile(r"Unpack\[(\w+)\]")
 _DRIVEN: Final = re.compile(r"(?:Flow|Stream|AsyncGenerator)\[(.+)\]")
@@ -129,6 +130,16 @@ def signature_of(operation: Callable[..., Any], returns: str = "{}") -> inspect.
     driven = _DRIVEN.fullmatch(given.return_annotation)
     answer = driven[1] if driven else given.return_annotation
     return given.replace(parameters=parameters, return_annotation=returns.format(answer))
+
+
+def spelled_out(kind: Class) -> Class:
+    """Has `help` show each keyword argument of the operations of a class by itself."""
+    for name in dir(kind):
+        operation = getattr(kind, name)
+        if inspect.isfunction(operation) and not name.startswith("_"):
+            returns = "AsyncGenerator[{}]" if inspect.isasyncgenfunction(operation) else "{}"
+            vars(operation)["__signature__"] = signature_of(operation, returns)
+    return kind
 
 
 def runs(operation: Callable[..., Any], returns: str = "{}") -> Callable[[Function], Function]:

@@ -12,7 +12,7 @@ from laurels.access.revocations import Revocations
 from laurels.access.store.api_keys import KeyStore
 from laurels.access.store.secrets import SecretStore
 from laurels.activity.wiring import Activity
-from laurels.arguments import following
+from laurels.arguments import following, spelled_out
 from laurels.boards.catalog import Catalog
 from laurels.boards.consent import parse_consent
 from laurels.boards.define import Definer
@@ -112,6 +112,7 @@ class Options(TypedDict, total=False):
     """Called with each step of a long start."""
 
 
+@spelled_out
 class Laurels(WholeBoardOperations, MetadataOperations):
     """A leaderboard engine, async. Boards are named `project/board`.
 
