@@ -53,7 +53,7 @@ MAY_USE = {
         "wording",
     },
     "access": {
-        "boards.declared",
+        "boards.names",
         "clock",
         "errors",
         "logs",
@@ -219,6 +219,7 @@ PURE = {
     "boards.durations",
     "boards.keys",
     "boards.leaders",
+    "boards.names",
     "boards.ordering",
     "boards.patterns",
     "boards.preview",

@@ -8,8 +8,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from laurels.boards.definition import INT64_MAX, INT64_MIN, BoardDefinition
+from laurels.boards.definition import BoardDefinition
 from laurels.boards.ordering import (
+    INT64_MAX,
+    INT64_MIN,
     Ordering,
     invert,
     number_in,

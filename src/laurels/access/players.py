@@ -19,7 +19,7 @@ import jwt
 import msgspec
 from jwt.exceptions import InvalidJTIError, InvalidSubjectError
 
-from laurels.boards.declared import NAME_PATTERN
+from laurels.boards.names import NAME_PATTERN
 from laurels.errors import Forbidden, InvalidInput, Unauthorized
 from laurels.scores.submission import Submission, check_member
 

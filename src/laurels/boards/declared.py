@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Self
 from pydantic import BaseModel, ConfigDict, ModelWrapValidatorHandler, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
+from laurels.boards.names import PATTERNS
 from laurels.wording import of_pydantic
 
 if TYPE_CHECKING:
@@ -16,13 +17,6 @@ if TYPE_CHECKING:
 
 OURS: Final = "laurels"
 """The type of errors that are in these words already."""
-
-NAME_PATTERN: Final = r"^[A-Za-z0-9._-]{1,64}$"
-BOARD_PATTERN: Final = r"^[A-Za-z0-9._-]{1,64}/[A-Za-z0-9._-]{1,64}$"
-PATTERNS: Final = {
-    NAME_PATTERN: "1 to 64 of A-Z a-z 0-9 - _ .",
-    BOARD_PATTERN: "a board, PROJECT/BOARD",
-}
 
 
 class Declaration(BaseModel):

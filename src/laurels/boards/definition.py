@@ -23,8 +23,10 @@ from pydantic import (
     model_validator,
 )
 
-from laurels.boards.declared import BOARD_PATTERN, NAME_PATTERN, Declaration
+from laurels.boards.declared import Declaration
 from laurels.boards.durations import Duration, Keep  # noqa: TC001  # pydantic reads the annotations
+from laurels.boards.names import BOARD_PATTERN, NAME_PATTERN
+from laurels.boards.ordering import INT64_MAX, INT64_MIN
 from laurels.boards.patterns import Pattern
 from laurels.boards.rating import Rating  # noqa: TC001  # pydantic reads the annotations
 from laurels.boards.templates import check_template, key_parts
@@ -38,7 +40,6 @@ if TYPE_CHECKING:
 
 # Values in a given definition, nested ones included. The largest valid one has some hundreds.
 MOST_VALUES = 5000
-INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
 Aggregate = Literal["best", "last", "first", "sum"]
 Period = Literal["hourly", "daily", "weekly", "monthly", "yearly", "all_time", "rolling", "every"]

@@ -29,7 +29,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import unquote_to_bytes
 
-from laurels.boards.declared import NAME_PATTERN
+from laurels.boards.names import NAME_PATTERN
 from laurels.boards.patterns import Pattern
 from laurels.boards.templates import PLACEHOLDER, group_parts, key_parts
 from laurels.errors import InvalidInput

@@ -25,7 +25,6 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from laurels.boards.definition import INT64_MAX, INT64_MIN
 from laurels.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
 
 Score = int | float
 
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 EXACT_INTEGERS: Final = 2**53
 MOST: Final = sys.float_info.max
 _BIAS: Final = 2**63

@@ -13,9 +13,9 @@ import tomllib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from laurels.boards.declared import NAME_PATTERN
 from laurels.boards.define import FIXED
 from laurels.boards.definition import BoardDefinition, parse_definition
+from laurels.boards.names import NAME_PATTERN
 from laurels.errors import InvalidInput
 
 if TYPE_CHECKING:

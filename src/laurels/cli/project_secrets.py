@@ -10,7 +10,7 @@ from rich.console import Group
 from rich.text import Text
 
 from laurels.access.store.secrets import NewSecret
-from laurels.boards.declared import NAME_PATTERN
+from laurels.boards.names import NAME_PATTERN
 from laurels.cli.options import DataDir, Json
 from laurels.cli.output import printable, table
 from laurels.cli.session import CommandSession

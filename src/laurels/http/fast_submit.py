@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from laurels.access.store.api_keys import digest_of
-from laurels.boards.declared import NAME_PATTERN
+from laurels.boards.names import NAME_PATTERN
 from laurels.errors import Forbidden
 from laurels.http.body import JSON
 from laurels.http.direct import Answer

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from laurels.boards.declared import NAME_PATTERN
+from laurels.boards.names import NAME_PATTERN
 from laurels.scores.submission import MEMBER_BYTES
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Meta, Struct
 from starlette.convertors import Convertor, register_url_convertor
 
-from laurels.boards.declared import NAME_PATTERN
+from laurels.boards.names import NAME_PATTERN
 from laurels.errors import InvalidInput
 from laurels.history.member_history import LIMIT as HISTORY_LIMIT
 from laurels.scores.page_query import PAGE_LIMIT, WindowQuery

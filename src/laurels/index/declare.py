@@ -31,9 +31,9 @@ from sqlalchemy import (
 from sqlalchemy.exc import NoInspectionAvailable
 from sqlalchemy.orm import InstrumentedAttribute, Mapper
 
-from laurels.boards.declared import NAME_PATTERN
 from laurels.boards.definition import BoardDefinition, parse_definition
 from laurels.boards.keys import BoardRef, Cut
+from laurels.boards.names import NAME_PATTERN
 from laurels.errors import InvalidInput
 from laurels.index.members import Kind, MemberCodec
 from laurels.index.positions import OnUpdate, PositionRule
