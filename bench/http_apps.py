@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
-from laurels.cli.serve import UVICORN
+from laurels.cli.server import UVICORN
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send

@@ -8,10 +8,9 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from prometheus_client.parser import text_string_to_metric_families
-from typer.main import get_command
 
 from laurels import metrics
-from laurels.cli.application import app
+from laurels.cli.application import loaded
 from laurels.engine import Laurels
 from laurels.http.app import create_app
 from laurels.http.problems import EXPLANATIONS, type_of
@@ -38,8 +37,9 @@ def table(*head: str, rows: Iterable[Iterable[str]]) -> str:
 
 def options(command: str) -> str:
     """The options of a command, such as `laurels keys create`."""
-    node: Any = get_command(app)
-    for word in command.split()[1:]:
+    name, *inner = command.split()[1:]
+    node: Any = loaded(name)
+    for word in inner:
         node = node.commands[word]
     rows = [
         (f"`{option.opts[0]}{f' {option.metavar}' if option.metavar else ''}`", option.help)

@@ -54,7 +54,11 @@ class Preloaded:
     PROGRAM = """
 import json, os, sys
 import psycopg
+import laurels.cli.board_changes, laurels.cli.opening, laurels.cli.server, laurels.doctor
 from laurels.cli import main
+from laurels.cli.application import COMMANDS, loaded
+for name in COMMANDS:
+    loaded(name)
 for line in sys.stdin:
     asked = json.loads(line)
     if (child := os.fork()) == 0:

@@ -12,7 +12,7 @@ import httpx
 import uvicorn
 from player_tokens import bearer
 
-from laurels.cli.serve import UVICORN
+from laurels.cli.server import UVICORN
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

@@ -1,4 +1,8 @@
-"""The tree of commands. A command ends with an answer, or with one line that says what went wrong."""
+"""The tree of commands. A command ends with an answer, or with one line that says what went wrong.
+
+A command's module is imported only when the command is used: its name and summary are enough for `laurels
+--help` and for completion, which a shell runs at each press of Tab.
+"""
 
 from __future__ import annotations
 
@@ -6,33 +10,82 @@ import contextlib
 import os
 import sys
 import traceback
-from typing import NoReturn
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, cast
 
 import typer
+from typer.core import TyperCommand
+from typer.main import get_command, get_group
 
-from laurels.cli import (
-    apply,
-    boards,
-    demo,
-    doctor,
-    erase,
-    export,
-    keys,
-    load,
-    matches,
-    project_secrets,
-    rebuild,
-    serve,
-    version,
-    worker,
-)
 from laurels.cli.output import complain
 from laurels.errors import LaurelsError
+
+if TYPE_CHECKING:
+    from typer.core import TyperGroup
 
 INTERRUPTED = 130
 """128 + SIGINT, as shells report it."""
 PIPE_CLOSED = 141
 """128 + SIGPIPE."""
+
+
+class Listed(NamedTuple):
+    """A command as `laurels --help` lists it."""
+
+    home: str
+    """MODULE:NAME of its function, or of the Typer with its subcommands."""
+    summary: str
+    """The first sentence of its help."""
+    takes_negative_numbers: bool = False
+    """A score such as -5 is not an option."""
+
+
+COMMANDS: Final = {
+    "serve": Listed("serve:serve", "Start the API and the stores."),
+    "worker": Listed("worker:worker", "Do background work."),
+    "apply": Listed("apply:apply", "Define the boards of a file, and show what changes."),
+    "submit": Listed("boards:submit", "Submit a score for a member.", takes_negative_numbers=True),
+    "load": Listed("load:load", "Submit a file of scores to a board."),
+    "match": Listed("matches:match", "Report a match of two players on a board with ratings."),
+    "top": Listed("boards:top", "Show the best entries of a board."),
+    "rank": Listed("boards:rank", "Show a member's rank, and the members just above and below."),
+    "rebuild": Listed("rebuild:rebuild", "Rebuild a board from its journal, or compare them."),
+    "export": Listed("export:export", "Export boards to a file: one board, a project, or all."),
+    "import": Listed("export:import_", "Import boards from a file, or a sorted set from another server."),
+    "erase": Listed("erase:erase", "Erase a member permanently from every board of a project."),
+    "doctor": Listed("doctor:doctor", "Examine this machine and the stores, and suggest fixes."),
+    "demo": Listed(
+        "demo:demo", "Invent scores for the board demo/arcade, or campuses with users and events."
+    ),
+    "version": Listed("version:version", "Print the versions of Laurels and Python."),
+    "keys": Listed("keys:app", "Create, list and revoke API keys."),
+    "secrets": Listed("project_secrets:app", "Create, list and revoke secrets of projects."),
+}
+
+
+class LazyCommand(TyperCommand):
+    """Stands for a command until it is used: has its name and summary, but not its options."""
+
+    def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> Any:  # noqa: ANN401  # Typer's own types are private
+        """The context of the command itself; Typer asks for it to run, describe or complete a command."""
+        return loaded(self.name or "").make_context(info_name, args, *rest, **extra)
+
+
+def loaded(name: str) -> TyperCommand | TyperGroup:
+    """A command with all its options, or a group with its subcommands."""
+    listed = COMMANDS[name]
+    module, _, function = listed.home.partition(":")
+    found = getattr(import_module(f"laurels.cli.{module}"), function)
+    if isinstance(found, typer.Typer):
+        return get_group(found)
+    one = typer.Typer(add_completion=False, rich_markup_mode=None)
+    one.command(name, context_settings={"ignore_unknown_options": listed.takes_negative_numbers})(found)
+    return cast("TyperCommand", get_command(one))
+
+
+def _stand_in() -> None:
+    """Is never called: `LazyCommand` gives the context to another command."""
+
 
 app = typer.Typer(
     name="laurels",
@@ -40,24 +93,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-app.command()(serve.serve)
-app.command()(worker.worker)
-app.command()(apply.apply)
-# A negative score such as -5 is not an option.
-app.command(context_settings={"ignore_unknown_options": True})(boards.submit)
-app.command()(load.load)
-app.command()(matches.match)
-app.command()(boards.top)
-app.command()(boards.rank)
-app.add_typer(keys.app, name="keys")
-app.add_typer(project_secrets.app, name="secrets")
-app.command()(rebuild.rebuild)
-app.command()(export.export)
-app.command(name="import")(export.import_)
-app.command()(erase.erase)
-app.command()(doctor.doctor)
-app.command()(demo.demo)
-app.command()(version.version)
+for _name, _listed in COMMANDS.items():
+    app.command(_name, cls=LazyCommand, help=_listed.summary)(_stand_in)
 
 
 def main() -> NoReturn:

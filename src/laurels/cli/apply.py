@@ -1,27 +1,12 @@
-import json as json_text
-import shlex
-from dataclasses import replace
+"""`laurels apply`: its options. `board_changes` does the work."""
+
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import Annotated
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
-from laurels.boards.consent import counts_of, in_words
-from laurels.boards.definition import BoardDefinition
-from laurels.boards.keys import BoardRef
-from laurels.cli.allowed_drops import allowed_by, parse_words, words_for
-from laurels.cli.boards_file import BoardChange, difference, in_order, read_boards
 from laurels.cli.options import DataDir, Json
-from laurels.cli.output import printable, table
 from laurels.cli.session import CommandSession
-from laurels.errors import Conflict, DropNotAllowed, InvalidInput, LaurelsError
-
-if TYPE_CHECKING:
-    from laurels import Laurels
-
-STYLES = {"created": "green", "changed": "yellow", "unchanged": "dim"}
 
 
 def apply(
@@ -40,129 +25,6 @@ def apply(
     json: Json = False,
 ) -> None:
     """Define the boards of a file, and show what changes. Boards outside the file stay as they are."""
-    boards = read_boards(file)
-    named = parse_words(allow_drop or [])
-    session = CommandSession(data_dir, as_json=json)
+    from laurels.cli.board_changes import apply_file  # noqa: PLC0415  # Pydantic, which --help saves
 
-    async def work(laurels: "Laurels") -> tuple[list[BoardChange], bool]:
-        await _check_feeds(laurels, file, boards)
-        windows: dict[str, list[str]] = {}
-        changes = [await _compare(laurels, file, name, boards[name], windows) for name in in_order(boards)]
-        allowed = allowed_by(named, changes, windows)
-        is_allowed = all(drop.window in allowed[each.board] for each in changes for drop in each.drops)
-        if not dry_run:
-            if not is_allowed:
-                raise DropNotAllowed(_refusal(file, changes))
-            await _define(laurels, file, changes, boards, allowed)
-        return changes, is_allowed
-
-    changes, is_allowed = session.run(work)
-    caption = "Nothing was changed: this was a dry run." if dry_run else None
-    session.show({"applied": not dry_run, "boards": changes}, _picture(changes, caption))
-    if not is_allowed and not json:
-        hint = Text.assemble("To allow the drops: ", (_words(file, changes), "bold"))
-        session.output.console.print(hint, soft_wrap=True)
-
-
-async def _compare(
-    laurels: "Laurels", file: Path, board: str, definition: BoardDefinition, windows: dict[str, list[str]]
-) -> BoardChange:
-    """What would change on a board. Raises `Conflict` if its entries forbid the change. Adds the current and
-    the new windows of a changed board to `windows`.
-    """
-    stored = await laurels.store.get(*BoardRef.parse(board))
-    change = difference(board, stored.definition if stored else None, definition)
-    if stored is None or change.kind != "changed":
-        return change
-    windows[board] = [window.label for window in (*stored.definition.windows, *definition.windows)]
-    if change.fixed and any(window.entries for window in await laurels.windows(board)):
-        raise Conflict(
-            f'{file}: ["{board}"] {", ".join(change.fixed)} cannot change, since the board holds entries: '
-            "give the new definition another name, or drop the board first"
-        )
-    try:
-        # The boards that it feeds may be new in the file; `_check_feeds` has checked them.
-        preview = await laurels.preview(board, definition.model_copy(update={"feeds": ()}))
-    except InvalidInput as error:
-        raise InvalidInput(f'{file}: ["{board}"] {error.detail}') from error
-    if preview.conflict:
-        raise Conflict(f'{file}: ["{board}"] {preview.conflict}')
-    return replace(change, drops=preview.drops)
-
-
-def _refusal(file: Path, changes: list[BoardChange]) -> str:
-    dropping = "; ".join(
-        f'["{each.board}"] would drop {in_words(each.drops)}' for each in changes if each.drops
-    )
-    return f"{file}: {dropping}; nothing was applied. To allow it: {_words(file, changes)}"
-
-
-def _words(file: Path, changes: list[BoardChange]) -> str:
-    return f"laurels apply {shlex.quote(str(file))} {words_for(changes)}"
-
-
-async def _check_feeds(laurels: "Laurels", file: Path, boards: dict[str, BoardDefinition]) -> None:
-    for board, definition in boards.items():
-        for index, feed in enumerate(definition.feeds):
-            ref = BoardRef.parse(feed)
-            if feed not in boards and await laurels.store.get(ref.project, ref.board) is None:
-                raise InvalidInput(
-                    f'{file}: ["{board}"] feeds[{index}]: there is no board {feed}: define it in the file too'
-                )
-            if feed in boards and boards[feed].feeds:
-                raise InvalidInput(
-                    f'{file}: ["{board}"] feeds[{index}]: {feed} feeds others itself: list those here instead'
-                )
-
-
-async def _define(
-    laurels: "Laurels",
-    file: Path,
-    changes: list[BoardChange],
-    boards: dict[str, BoardDefinition],
-    allowed: dict[str, frozenset[str]],
-) -> None:
-    """Defines the boards that change. An error says which boards were applied before it."""
-    done: list[str] = []
-    for change in changes:
-        board = change.board
-        if change.kind == "unchanged":
-            continue
-        may_drop = allowed[board] & {drop.window for drop in change.drops}
-        try:
-            await laurels.define(board, boards[board], allow_drop=may_drop)
-        except (InvalidInput, Conflict) as error:
-            applied = f"applied before: {', '.join(done)}" if done else "nothing was applied"
-            raise LaurelsError(f'{file}: ["{board}"] {error.detail} ({applied})') from error
-        done.append(board)
-
-
-def _picture(changes: list[BoardChange], caption: str | None) -> Table:
-    picture = table("board", "", "field", "old", "new", caption=caption)
-    for change in changes:
-        kind = Text(change.kind, STYLES[change.kind])
-        rows = [(field.field, field.old, field.new) for field in change.fields]
-        if not rows:
-            picture.add_row(change.board, kind)
-        for index, (field, old, new) in enumerate(rows):
-            heading = (change.board, kind) if index == 0 else ("", "")
-            before = Text("") if change.kind == "created" else _value(old)
-            picture.add_row(*heading, field, before, _value(new))
-        for drop in change.drops:
-            lost = Text(f"{drop.window}: {counts_of(drop)}", "bold red")
-            picture.add_row("", "", Text("drops", "bold red"), lost, Text("gone", "bold red"))
-    return picture
-
-
-def _value(value: object) -> Text:
-    """Compact JSON without nulls."""
-    return Text(printable(json_text.dumps(_without_nulls(value), ensure_ascii=False)))
-
-
-def _without_nulls(value: object) -> object:
-    if isinstance(value, list):
-        return [_without_nulls(each) for each in cast("list[object]", value)]
-    if isinstance(value, dict):
-        fields = cast("dict[str, object]", value).items()
-        return {name: _without_nulls(each) for name, each in fields if each is not None}
-    return value
+    apply_file(file, allow_drop or [], CommandSession(data_dir, as_json=json), dry_run=dry_run)

@@ -15,12 +15,12 @@ from laurels.cli.options import At, BoardName, DataDir, Group, Id, Json, Member,
 from laurels.cli.output import duration, grouped, printable, table
 from laurels.cli.session import CommandSession
 from laurels.errors import InvalidInput, Unavailable
-from laurels.http.encoding import Answer, with_exact_scores
-from laurels.scores.results import Page, Standing
-from laurels.scores.submission import Submitted
 
 if TYPE_CHECKING:
     from laurels import Laurels
+    from laurels.http.encoding import Answer
+    from laurels.scores.results import Page, Standing
+    from laurels.scores.submission import Submitted
 
 NEIGHBOURS = 3
 
@@ -47,7 +47,7 @@ def submit(  # noqa: PLR0913  # a parameter is an option
     moment = None if at is None else parse_time(at)
     value = number_in(score)
 
-    async def work(laurels: "Laurels") -> tuple[Submitted, object]:
+    async def work(laurels: "Laurels") -> "tuple[Submitted, object]":
         answer = await laurels.submit(board, member, value, at=moment, groups=groups, id=id, op=op)
         return answer, await _document(laurels, board, answer)
 
@@ -71,7 +71,7 @@ def top(  # noqa: PLR0913  # a parameter is an option
     """Show the best entries of a board."""
     session = CommandSession(data_dir, as_json=json)
 
-    async def ask(laurels: "Laurels") -> Page:
+    async def ask(laurels: "Laurels") -> "Page":
         return await laurels.page(board, period=period, slot=slot, group=group, limit=limit)
 
     async def show(laurels: "Laurels") -> None:
@@ -130,7 +130,7 @@ def _pair(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _submitted_line(answer: Submitted) -> Text:
+def _submitted_line(answer: "Submitted") -> Text:
     if answer.score is None:
         return Text(f"{printable(answer.member)}: counted in a window that has ended")
     line = Text.assemble((printable(answer.member), "bold"), f" has {grouped(answer.score)}")
@@ -143,7 +143,7 @@ def _submitted_line(answer: Submitted) -> Text:
     return line
 
 
-def _standing_line(standing: Standing) -> Text:
+def _standing_line(standing: "Standing") -> Text:
     return Text.assemble(
         (printable(standing.member), "bold"),
         f" is {grouped(standing.rank)} of {grouped(standing.total)} with {grouped(standing.score)}, "
@@ -151,7 +151,7 @@ def _standing_line(standing: Standing) -> Text:
     )
 
 
-def _page_table(page: Page, group: str | None, chosen: str | None = None) -> Table:
+def _page_table(page: "Page", group: str | None, chosen: str | None = None) -> Table:
     title = " · ".join(
         filter(None, (f"{page.project}/{page.board}", f"{page.period} {page.slot}".strip(), group))
     )
@@ -162,7 +162,7 @@ def _page_table(page: Page, group: str | None, chosen: str | None = None) -> Tab
     return picture
 
 
-def _caption(page: Page) -> str:
+def _caption(page: "Page") -> str:
     entries = "1 entry" if page.total == 1 else f"{grouped(page.total)} entries"
     if page.next_reset_at is None:
         return entries
@@ -171,7 +171,9 @@ def _caption(page: Page) -> str:
     return f"{entries} · ended" if ended else f"{entries} · resets in {duration(left)}"
 
 
-async def _document(laurels: "Laurels", board: str, answer: Answer) -> Answer:
+async def _document(laurels: "Laurels", board: str, answer: "Answer") -> "Answer":
     """The answer as the API encodes it."""
+    from laurels.http.encoding import with_exact_scores  # noqa: PLC0415  # Pydantic, which --help saves
+
     definition = await laurels.definition(board)
     return with_exact_scores(answer) if definition.score == "int64" else answer

@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from laurels import demo as demo_project
 from laurels.activity.simulator import PLACES, SimulationPlan
 from laurels.cli.options import DataDir, Json
 from laurels.cli.output import table
@@ -55,6 +54,8 @@ def demo(  # noqa: PLR0913  # a parameter is an option
 
 
 def _fill_arcade(session: CommandSession, *, reset: bool) -> None:
+    from laurels import demo as demo_project  # noqa: PLC0415  # Pydantic and SQLAlchemy, which --help saves
+
     async def fill(laurels: "Laurels") -> int:
         with session.output.counting("Filling the demo board") as progress:
             return await demo_project.fill(laurels, reset=reset, progress=progress)
@@ -67,6 +68,8 @@ def _fill_arcade(session: CommandSession, *, reset: bool) -> None:
 
 
 def _play_campuses(session: CommandSession, plan: SimulationPlan, seed: int) -> None:
+    from laurels import demo as demo_project  # noqa: PLC0415  # as above
+
     async def play(laurels: "Laurels") -> "tuple[World, int]":
         with session.output.counting("Inventing campuses") as progress:
             return await demo_project.play_campuses(laurels, plan, seed, progress)

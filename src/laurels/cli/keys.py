@@ -2,20 +2,22 @@
 
 import re
 from dataclasses import asdict
-from typing import Annotated, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 from rich.console import Group
 from rich.text import Text
 
-from laurels.access.store.api_keys import EVERY_PROJECT, ApiKey, Scope
 from laurels.boards.names import NAME_PATTERN
 from laurels.cli.options import DataDir, Json
 from laurels.cli.output import printable, table
 from laurels.cli.session import CommandSession
 from laurels.errors import InvalidInput, NotFound
 
-app = typer.Typer(help="Create, list and revoke API keys.", rich_markup_mode=None)
+if TYPE_CHECKING:
+    from laurels.access.store.api_keys import ApiKey, Scope
+
+app = typer.Typer(name="keys", help="Create, list and revoke API keys.", rich_markup_mode=None)
 
 
 @app.command()
@@ -38,6 +40,8 @@ def create(
     json: Json = False,
 ) -> None:
     """Create a key and show it once. Laurels keeps only its digest."""
+    from laurels.access.store.api_keys import EVERY_PROJECT  # noqa: PLC0415  # SQLAlchemy, which --help saves
+
     if project != EVERY_PROJECT and not re.fullmatch(NAME_PATTERN, project):
         raise InvalidInput.at("project", "1 to 64 of A-Z a-z 0-9 - _ . or '*' for every project")
     scopes = cast("list[Scope]", scope or ["read", "submit"])  # the store refuses unknown ones
@@ -88,5 +92,5 @@ def revoke(
     session.show({"revoked": prefix}, f"{prefix} is revoked")
 
 
-def _document(key: ApiKey) -> dict[str, object]:
+def _document(key: "ApiKey") -> dict[str, object]:
     return {**asdict(key), "scopes": sorted(key.scopes)}

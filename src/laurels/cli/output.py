@@ -1,23 +1,21 @@
-"""The output of commands: tables and progress for people, one JSON document for programs."""
+"""The output of commands: tables and progress for people, one JSON document for programs.
+
+Functions import Rich where they draw: it takes 50 ms, which a line of text and a JSON document save.
+"""
 
 from __future__ import annotations
 
 import re
 import sys
 from contextlib import contextmanager
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
-
-import msgspec
-from rich.console import Console
-from rich.markup import escape
-from rich.progress import BarColumn, Progress, TextColumn
-from rich.table import Table
-from rich.text import Text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
-    from rich.console import RenderableType
+    from rich.console import Console, RenderableType
+    from rich.table import Table
 
 DAY, HOUR, MINUTE = 86_400, 3_600, 60
 
@@ -25,21 +23,32 @@ DAY, HOUR, MINUTE = 86_400, 3_600, 60
 class Output:
     def __init__(self, *, as_json: bool) -> None:
         self.as_json = as_json
-        self.console = Console(highlight=False, emoji=False)
-        self._messages = Console(stderr=True, highlight=False, emoji=False)
+
+    @cached_property
+    def console(self) -> Console:
+        return _console()
+
+    @cached_property
+    def _messages(self) -> Console:
+        return _console(stderr=True)
 
     def show(self, document: object, picture: RenderableType) -> None:
         """Prints the document as JSON for programs, or the picture for people."""
         if self.as_json:
-            sys.stdout.write(msgspec.json.encode(document).decode() + "\n")
-            sys.stdout.flush()
+            import msgspec  # noqa: PLC0415  # 30 ms
+
+            _write_line(msgspec.json.encode(document).decode())
+        elif isinstance(picture, str):
+            _write_line(printable(picture))
         else:
-            self.console.print(picture, soft_wrap=isinstance(picture, str | Text))
+            from rich.text import Text  # noqa: PLC0415  # 50 ms, as above
+
+            self.console.print(picture, soft_wrap=isinstance(picture, Text))
 
     @property
     def is_watched(self) -> bool:
         """Whether a person sees progress: in a terminal, without `--json`."""
-        return self._messages.is_terminal and not self.as_json
+        return not self.as_json and self._messages.is_terminal
 
     @contextmanager
     def working(self, doing: str) -> Generator[Callable[[str], None]]:
@@ -47,8 +56,9 @@ class Output:
         if not self.is_watched:
             yield lambda _: None
             return
-        with self._messages.status(escape(doing)) as status:
-            yield lambda words: status.update(escape(words))
+        plain = partial(self._messages.render_str, markup=False)
+        with self._messages.status(plain(doing)) as status:
+            yield lambda words: status.update(plain(words))
 
     @contextmanager
     def counting(self, doing: str) -> Generator[Callable[[int, int], None]]:
@@ -56,33 +66,49 @@ class Output:
         if not self.is_watched:
             yield lambda _done, _of: None
             return
+        from rich.progress import BarColumn, Progress, TextColumn  # noqa: PLC0415  # 50 ms, as above
+
         columns = (
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
             TextColumn("{task.completed:,} of {task.total:,}"),
         )
         with Progress(*columns, console=self._messages, transient=True) as progress:
-            task = progress.add_task(escape(doing), total=0)
+            task = progress.add_task(doing, total=0)
             yield lambda done, of: progress.update(task, completed=done, total=of)
 
 
 def complain(message: str) -> None:
     """Prints an error in one line on stderr. The last lines of a server's log may follow, indented."""
-    console = Console(stderr=True, highlight=False, emoji=False)
+    console = _console(stderr=True)
     first, *log_lines = message.splitlines() or ["an error without a message"]
-    console.print(Text.assemble(("laurels: ", "bold red"), printable(first)), soft_wrap=True)
+    name = console.render_str("laurels:", style="bold red")
+    console.print(name, printable(first), markup=False, soft_wrap=True)
     for line in log_lines:
-        console.print(Text(printable(line), "dim"), soft_wrap=True)
+        console.print(printable(line), style="dim", markup=False, soft_wrap=True)
 
 
 def table(*columns: str, title: str | None = None, caption: str | None = None) -> Table:
     """A plain table. A `>` before a column's name aligns it to the right."""
+    from rich.table import Table  # noqa: PLC0415  # 50 ms, as above
+
     made = Table(
         title=title, caption=caption, title_justify="left", caption_justify="left", title_style="bold"
     )
     for column in columns:
         made.add_column(column.removeprefix(">"), justify="right" if column.startswith(">") else "left")
     return made
+
+
+def _console(*, stderr: bool = False) -> Console:
+    from rich.console import Console  # noqa: PLC0415  # 50 ms, as above
+
+    return Console(stderr=stderr, highlight=False, emoji=False)
+
+
+def _write_line(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
 
 
 def printable(text: str) -> str:

@@ -9,14 +9,13 @@ import typer
 from rich.console import Group
 from rich.text import Text
 
-from laurels.access.store.secrets import NewSecret
 from laurels.boards.names import NAME_PATTERN
 from laurels.cli.options import DataDir, Json
 from laurels.cli.output import printable, table
 from laurels.cli.session import CommandSession
 from laurels.errors import InvalidInput, NotFound
 
-app = typer.Typer(help="Create, list and revoke secrets of projects.", rich_markup_mode=None)
+app = typer.Typer(name="secrets", help="Create, list and revoke secrets of projects.", rich_markup_mode=None)
 
 
 @app.command()
@@ -45,6 +44,8 @@ def create(  # noqa: PLR0913  # a parameter is an option
     json: Json = False,
 ) -> None:
     """Create a secret and show it once, or store a public key."""
+    from laurels.access.store.secrets import NewSecret  # noqa: PLC0415  # SQLAlchemy, which --help saves
+
     if not re.fullmatch(NAME_PATTERN, project):
         raise InvalidInput.at("project", "1 to 64 of A-Z a-z 0-9 - _ .")
     wanted = NewSecret(use, algorithm, _read(public_key), required, label)
