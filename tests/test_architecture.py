@@ -26,6 +26,7 @@ MOST_LINES = 500
 MAY_USE = {
     "arguments": set[str](),
     "errors": set[str](),
+    "lazy_names": set[str](),
     "masking": set[str](),
     "metrics": set[str](),
     "outcomes": set[str](),
@@ -111,7 +112,18 @@ MAY_USE = {
         "wording",
     },
     # Records are in the user's own database; of the engine it uses what it is handed.
-    "index": {"boards", "clock", "engine", "errors", "logs", "moments", "scores", "valkey", "wording"},
+    "index": {
+        "boards",
+        "clock",
+        "engine",
+        "errors",
+        "lazy_names",
+        "logs",
+        "moments",
+        "scores",
+        "valkey",
+        "wording",
+    },
     "sync": {"arguments", "engine"},
     # Over HTTP: of the engine only the values that go in and out, which are pure.
     "client": {
@@ -184,7 +196,7 @@ MAY_USE = {
         "settings",
         "wording",
     },
-    "": {"boards", "engine", "scores"},
+    "": {"boards", "engine", "lazy_names", "scores"},
 }
 # Classes whose name another class has too, and why.
 MAY_SHARE_A_NAME = {
@@ -429,6 +441,14 @@ def test_every_name_in_all_exists(module: str):
     loaded = importlib.import_module(f"laurels.{module}".rstrip("."))
     assert [name for name in loaded.__all__ if not hasattr(loaded, name)] == []
     assert sorted(loaded.__all__) == list(loaded.__all__)
+
+
+@pytest.mark.parametrize("package", sorted(name for name in MODULES if "lazy_names" in used(name)))
+def test_no_lazy_name_is_also_a_module(package: str):
+    """After an import of the module, the package would answer with it."""
+    modules = {name.removeprefix(package).removeprefix(".") for name in MODULES if is_within(name, package)}
+    names = set(importlib.import_module(f"laurels.{package}".rstrip(".")).__all__)
+    assert names & (modules if package else {room_of(name) for name in MODULES}) == set()
 
 
 def test_no_two_classes_share_a_name():

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from laurels.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from laurels.boards.definition import BoardDefinition, Window
@@ -12,16 +13,12 @@ if TYPE_CHECKING:
 
 __all__ = ["BoardDefinition", "Laurels", "Submission", "Window"]
 
-_HOMES = {
-    "BoardDefinition": "laurels.boards.definition",
-    "Window": "laurels.boards.definition",
-    "Submission": "laurels.scores.submission",
-    "Laurels": "laurels.engine",
-}
-
-
-def __getattr__(name: str) -> object:
-    """Imports a name when it is first used, so that a short command loads little."""
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
-    raise AttributeError(f"module 'laurels' has no attribute {name!r}")
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "BoardDefinition": "laurels.boards.definition",
+        "Laurels": "laurels.engine",
+        "Submission": "laurels.scores.submission",
+        "Window": "laurels.boards.definition",
+    },
+)

@@ -111,6 +111,13 @@ def test_zsh_shows_a_summary_beside_each_completion():
     assert imported & HEAVY == set()
 
 
+def test_a_declared_index_imports_no_engine():
+    modules = python("from laurels.index import LeaderboardIndex\nimport sys\nprint(*sys.modules)").split()
+    assert (
+        libraries(modules) & {"alembic", "laurels.engine", "psycopg", "redis", "rich", "structlog"} == set()
+    )
+
+
 @pytest.mark.parametrize("statement", ["import laurels", "from laurels import Submission"])
 def test_the_package_imports_what_a_name_needs(statement: str):
     modules = python(f"{statement}\nimport sys\nprint(*sys.modules)").split()

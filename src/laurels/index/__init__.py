@@ -26,17 +26,24 @@ has `fetch(model, keys)`, `verify()` and `rebuild()`.
 - `apply`      applies the outbox to Valkey, one round at a time; `rebuild`, `verify`
 - `query`      reads a leaderboard
 - `fusion`     several ranked lists -> one                                                            pure
-- `fuse`       reads the `sources` (an index, a list of your own, `similar` vectors) and fuses their lists
+- `fused`      reads the `sources` (an index, a list of your own, `similar` vectors) and fuses their lists
 """
 
-from laurels.index.declare import LeaderboardIndex
-from laurels.index.fuse import Fused, Fusion, fuse
-from laurels.index.indexes import Indexes
-from laurels.index.query import Placing, Ranked, Ranking, Window, leaderboard
-from laurels.index.similar import Similar, hnsw_index
-from laurels.index.sources import Leaderboard, RankedList
-from laurels.index.triggers import ddl, install, uninstall
-from laurels.index.verify import Verification
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from laurels.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from laurels.index.declare import LeaderboardIndex
+    from laurels.index.fused import Fused, Fusion, fuse
+    from laurels.index.indexes import Indexes
+    from laurels.index.query import Placing, Ranked, Ranking, Window, leaderboard
+    from laurels.index.similar import Similar, hnsw_index
+    from laurels.index.sources import Leaderboard, RankedList
+    from laurels.index.triggers import ddl, install, uninstall
+    from laurels.index.verify import Verification
 
 __all__ = [
     "Fused",
@@ -58,3 +65,27 @@ __all__ = [
     "leaderboard",
     "uninstall",
 ]
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "Fused": "laurels.index.fused",
+        "Fusion": "laurels.index.fused",
+        "Indexes": "laurels.index.indexes",
+        "Leaderboard": "laurels.index.sources",
+        "LeaderboardIndex": "laurels.index.declare",
+        "Placing": "laurels.index.query",
+        "Ranked": "laurels.index.query",
+        "RankedList": "laurels.index.sources",
+        "Ranking": "laurels.index.query",
+        "Similar": "laurels.index.similar",
+        "Verification": "laurels.index.verify",
+        "Window": "laurels.index.query",
+        "ddl": "laurels.index.triggers",
+        "fuse": "laurels.index.fused",
+        "hnsw_index": "laurels.index.similar",
+        "install": "laurels.index.triggers",
+        "leaderboard": "laurels.index.query",
+        "uninstall": "laurels.index.triggers",
+    },
+)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine
 
     from laurels.embedded import Endpoints
-    from laurels.index.fuse import Fusion
+    from laurels.index.fused import Fusion
 
 DAY = timedelta(days=1)
 STREAMERS = 60
