@@ -20,6 +20,7 @@ from bench import (
     reads,
     rebuild,
     stalls,
+    start,
     writes,
 )
 from bench.ground import console
@@ -37,6 +38,7 @@ BENCHMARKS = {
     "index": index.run,
     "accrual": accrual.run,
     "finalize": finalize.run,
+    "start": start.run,
 }
 MEMBERS = {
     "writes": 1_000_000,
@@ -51,6 +53,7 @@ MEMBERS = {
     "index": 10_000,  # records
     "accrual": 3_000,  # users
     "finalize": 100_000,  # users
+    "start": 7,  # turns
 }
 
 
