@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple
 
-from laurels.boards.definition import INT64_MAX, INT64_MIN
+from laurels.boards.ordering import INT64_MAX, INT64_MIN
 from laurels.journal.entry import ERASE, PLACE, REMOVE
 
 if TYPE_CHECKING:
