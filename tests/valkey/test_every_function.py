@@ -131,7 +131,7 @@ SMOKES: dict[str, Smoke] = {
     ),
     "laurels_register": (
         ["board", "windows", "cuts"],
-        [VERSION, "daily|x", 1, 60, 0, "country=BR"],
+        [VERSION, "daily|x", 1, 60, 0, "country=BR", 0],
         [b"ok"],
     ),
     "laurels_release": (["cursors", "changed", "parked", "waits"], [RELEASED], [b"gone"]),

@@ -341,6 +341,7 @@ class TestRegister:
             seconds,
             0,
             group,
+            0,
         )
 
     def test_a_window_of_another_version_is_not(self, client: Client):

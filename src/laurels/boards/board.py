@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from laurels.boards import timezones
@@ -23,7 +23,7 @@ from laurels.moments import DAY, MICROSECOND, Moment
 from laurels.wording import suggestion
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from laurels.boards.definition import Owner
     from laurels.valkey.messages import Shape
@@ -43,6 +43,9 @@ ARCHIVING_GRACE: Final = timedelta(days=3) // MICROSECOND
 LINGER: Final = timedelta(minutes=30) // MICROSECOND
 # Shorter windows do not wait: a board would hold many more of them than it keeps.
 SHORTEST_TO_LINGER: Final = timedelta(hours=1).total_seconds()
+
+# Keys of one board that are cached, and names of slots of one definition.
+MOST_NAMES: Final = 4096
 
 # A submission writes the window; or it changes with the window that it sums; or its days are aggregated.
 How = Literal["direct", "sum", "fold"]
@@ -132,28 +135,17 @@ def _within(moment: Moment, starts: Moment | None, ends: Moment | None) -> bool:
     return (starts is None or starts <= moment) and (ends is None or moment < ends)
 
 
-class Board:
-    """A stored definition, compiled. A process shares one instance per board and version."""
+class CompiledDefinition:
+    """What boards with equal definitions share: windows in each timezone, and what submissions write."""
 
-    def __init__(
-        self, ref: BoardRef, definition: BoardDefinition, version: int, *, cluster: bool, prefix: str = ""
-    ) -> None:
-        self.ref = ref
-        self.owner: Owner | None = None
+    def __init__(self, definition: BoardDefinition) -> None:
         self.definition = definition
-        self.version = version
         self.ordering = Ordering.of(definition)
-        self.keys = KeySpace(ref, definition, cluster=cluster, prefix=prefix)
         self.dimensions = definition.dimensions
-        self.unique_moments = UniqueMoments() if self.ordering.timed else None
-        self._templated = {target.partition(":")[0] for target in definition.keys or ()}
+        self.templated = {target.partition(":")[0] for target in definition.keys or ()}
+        self.targets: dict[Cut, list[Targets]] = {}
         self._zoned_windows: dict[str, tuple[ZonedWindow, ...]] = {}
-        self._targets: dict[Cut, list[Targets]] = {}
-        self.window_key = lru_cache(maxsize=4096)(self._window_key)
-
-    def require_writer(self, writer: Owner | None) -> None:
-        """Raises `Conflict` unless this writer may change the board; None stands for outside callers."""
-        require_writer(str(self.ref), self.owner, writer)
+        self._placeholders: dict[tuple[str, str, str], Mapping[str, str]] = {}
 
     @cached_property
     def is_fast(self) -> bool:
@@ -188,23 +180,6 @@ class Board:
         """Every timezone that the board's windows use."""
         return frozenset({self.definition.timezone, *self.definition.timezones.values()})
 
-    def shape(self, *, metadata: bool) -> Shape:
-        """How the board stores entries, for a call's header. `metadata`: whether the call has its keys."""
-        ordering, definition = self.ordering, self.definition
-        return (
-            "exact" if ordering.exact else "plain",
-            "int64" if ordering.int64 else "number",
-            int(ordering.descending),
-            ordering.ties,
-            int(definition.dense),
-            int(metadata),
-            int(bool(definition.keys)),
-        )
-
-    def names_keys(self, address: WindowAddress) -> bool:
-        """Whether a template names the window's key, so that another program may use the same key."""
-        return address.label in self._templated
-
     def zone_of(self, cut: Cut) -> str:
         """The timezone in which the days of this cut begin."""
         definition = self.definition
@@ -219,61 +194,18 @@ class Board:
             self._zoned_windows[zone] = tuple(self._compile(zone))
         return self._zoned_windows[zone]
 
-    def zoned_window(self, label: str | None, cut: Cut = WHOLE) -> ZonedWindow:
-        """The window that `period=label` asks for; by default the board's first."""
-        asked = label or self.definition.windows[0].label
-        for zoned in self.zoned_windows(self.zone_of(cut)):
-            if zoned.label == asked and not zoned.is_hidden:
-                return zoned
-        known = [window.label for window in self.definition.windows]
-        why = f"the board has no window {asked!r}; {suggestion(asked, known)}"
-        raise InvalidInput.at("period", why)
-
-    def slot(self, zoned: ZonedWindow, text: str | None, now: Moment) -> Slot:
-        """The slot that `slot=text` asks for, by default the current one. Raises `WindowGone` past its
-        `keep`, and `NotFound` for a future slot.
-        """
-        current = zoned.calendar.at(now)
-        if text is None or text == current.text:
-            return current
-        slot = zoned.calendar.parse(text)
-        if slot.ends is not None and current.ends is not None and slot.ends > current.ends:
-            raise NotFound(f"{self.ref}: the {zoned.label} window {text} has not begun")
-        until = zoned.calendar.kept_until(slot)
-        if until is not None and now >= until:
-            raise WindowGone(f"{self.ref}: the {zoned.label} window {text} is over and no longer kept")
-        return slot
-
-    def targets(self, moment: Moment, now: Moment, cut: Cut) -> Targets:
-        """The windows of this cut that a submission at `moment` writes when it arrives at `now`."""
-        remembered = self._targets.get(cut)
-        if remembered is None:
-            if len(self._targets) > 10_000:
-                self._targets.clear()
-            remembered = self._targets[cut] = []
-        for targets in remembered:
-            if targets.holds(moment, now):
-                return targets
-        targets = self._find_targets(moment, now, cut)
-        remembered.insert(0, targets)
-        del remembered[4:]
-        return targets
-
-    def fold_addresses(self, zoned: ZonedWindow, slot: Slot, cut: Cut) -> tuple[WindowAddress, ...]:
-        """The days of a rolling window, oldest first."""
-        if zoned.base is None:
-            return ()
-        return tuple(WindowAddress(zoned.base.label, day, cut) for day in zoned.calendar.days(slot))
-
-    def fold_op(self, zoned: ZonedWindow) -> str:
-        """How a rolling window aggregates its days."""
-        return zoned.fold_op or self.definition.aggregate
-
-    def _window_key(self, shard: int, address: WindowAddress) -> str:
+    def placeholders(self, address: WindowAddress) -> Mapping[str, str]:
+        """What key templates may name of the window's slot. Cached."""
         zone = self.zone_of(address.cut)
-        zoned = next(zoned for zoned in self.zoned_windows(zone) if zoned.label == address.label)
-        slot = zoned.calendar.parse(address.slot)
-        return self.keys.window(shard, address.label, zoned.calendar.placeholders(slot), address.cut)
+        key = address.label, address.slot, zone
+        found = self._placeholders.get(key)
+        if found is None:
+            if len(self._placeholders) >= MOST_NAMES:
+                self._placeholders.clear()
+            zoned = next(zoned for zoned in self.zoned_windows(zone) if zoned.label == address.label)
+            slot = zoned.calendar.parse(address.slot)
+            found = self._placeholders[key] = zoned.calendar.placeholders(slot)
+        return found
 
     def _compile(self, zone: str) -> Iterator[ZonedWindow]:
         windows = self.definition.windows
@@ -314,6 +246,162 @@ class Board:
         """How long a window lingers: 0 with key templates, whose keys expire as the definition says."""
         is_short = window.seconds is not None and window.seconds < SHORTEST_TO_LINGER
         return 0 if is_short or self.definition.keys else LINGER
+
+
+class Board:
+    """A stored definition under its name. A process shares one instance per board and version."""
+
+    __slots__ = (
+        "__weakref__",
+        "_compiled",
+        "_window_keys",
+        "definition",
+        "dimensions",
+        "keys",
+        "ordering",
+        "owner",
+        "ref",
+        "unique_moments",
+        "version",
+    )
+
+    def __init__(  # noqa: PLR0913  # of the catalog, which alone shares compiled definitions
+        self,
+        ref: BoardRef,
+        definition: BoardDefinition,
+        version: int,
+        *,
+        cluster: bool,
+        prefix: str = "",
+        compiled: CompiledDefinition | None = None,
+    ) -> None:
+        """`compiled`: this definition, if other boards have it too."""
+        self.ref = ref
+        self.owner: Owner | None = None
+        self.definition = definition
+        self.version = version
+        self.keys = KeySpace(ref, definition, cluster=cluster, prefix=prefix)
+        self._compiled = compiled = compiled or CompiledDefinition(definition)
+        self.ordering = compiled.ordering
+        self.dimensions = compiled.dimensions
+        self.unique_moments = UniqueMoments() if self.ordering.timed else None
+        self._window_keys: dict[tuple[int, WindowAddress], str] = {}
+
+    def require_writer(self, writer: Owner | None) -> None:
+        """Raises `Conflict` unless this writer may change the board; None stands for outside callers."""
+        require_writer(str(self.ref), self.owner, writer)
+
+    @property
+    def is_fast(self) -> bool:
+        """Whether entries can be written without reading them first."""
+        return self._compiled.is_fast
+
+    @property
+    def is_rated(self) -> bool:
+        """Whether its scores come from matches."""
+        return self._compiled.is_rated
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether scores are refused for their size, or because the board makes its own."""
+        return self._compiled.is_limited
+
+    @property
+    def writes_per_cut(self) -> int:
+        """The cost of a submission in each cut, in plain windows written; reading a day costs a quarter."""
+        return self._compiled.writes_per_cut
+
+    @property
+    def zones(self) -> frozenset[str]:
+        """Every timezone that the board's windows use."""
+        return self._compiled.zones
+
+    def zone_of(self, cut: Cut) -> str:
+        """The timezone in which the days of this cut begin."""
+        return self._compiled.zone_of(cut)
+
+    def zoned_windows(self, zone: str) -> tuple[ZonedWindow, ...]:
+        """The board's windows in a timezone, each after the one that it is computed from."""
+        return self._compiled.zoned_windows(zone)
+
+    def names_keys(self, address: WindowAddress) -> bool:
+        """Whether a template names the window's key, so that another program may use the same key."""
+        return address.label in self._compiled.templated
+
+    def window_key(self, shard: int, address: WindowAddress) -> str:
+        """The key of a window's entries. Cached."""
+        key = self._window_keys.get((shard, address))
+        if key is None:
+            if len(self._window_keys) >= MOST_NAMES:
+                self._window_keys.clear()
+            placeholders = self._compiled.placeholders(address)
+            key = self.keys.window(shard, address.label, placeholders, address.cut)
+            self._window_keys[shard, address] = key
+        return key
+
+    def shape(self, *, metadata: bool) -> Shape:
+        """How the board stores entries, for a call's header. `metadata`: whether the call has its keys."""
+        ordering, definition = self.ordering, self.definition
+        return (
+            "exact" if ordering.exact else "plain",
+            "int64" if ordering.int64 else "number",
+            int(ordering.descending),
+            ordering.ties,
+            int(definition.dense),
+            int(metadata),
+            int(bool(definition.keys)),
+        )
+
+    def zoned_window(self, label: str | None, cut: Cut = WHOLE) -> ZonedWindow:
+        """The window that `period=label` asks for; by default the board's first."""
+        asked = label or self.definition.windows[0].label
+        for zoned in self.zoned_windows(self.zone_of(cut)):
+            if zoned.label == asked and not zoned.is_hidden:
+                return zoned
+        known = [window.label for window in self.definition.windows]
+        why = f"the board has no window {asked!r}; {suggestion(asked, known)}"
+        raise InvalidInput.at("period", why)
+
+    def slot(self, zoned: ZonedWindow, text: str | None, now: Moment) -> Slot:
+        """The slot that `slot=text` asks for, by default the current one. Raises `WindowGone` past its
+        `keep`, and `NotFound` for a future slot.
+        """
+        current = zoned.calendar.at(now)
+        if text is None or text == current.text:
+            return current
+        slot = zoned.calendar.parse(text)
+        if slot.ends is not None and current.ends is not None and slot.ends > current.ends:
+            raise NotFound(f"{self.ref}: the {zoned.label} window {text} has not begun")
+        until = zoned.calendar.kept_until(slot)
+        if until is not None and now >= until:
+            raise WindowGone(f"{self.ref}: the {zoned.label} window {text} is over and no longer kept")
+        return slot
+
+    def targets(self, moment: Moment, now: Moment, cut: Cut) -> Targets:
+        """The windows of this cut that a submission at `moment` writes when it arrives at `now`."""
+        by_cut = self._compiled.targets
+        remembered = by_cut.get(cut)
+        if remembered is None:
+            if len(by_cut) > 10_000:
+                by_cut.clear()
+            remembered = by_cut[cut] = []
+        for targets in remembered:
+            if targets.holds(moment, now):
+                return targets
+        targets = self._find_targets(moment, now, cut)
+        remembered.insert(0, targets)
+        del remembered[4:]
+        return targets
+
+    def fold_addresses(self, zoned: ZonedWindow, slot: Slot, cut: Cut) -> tuple[WindowAddress, ...]:
+        """The days of a rolling window, oldest first."""
+        if zoned.base is None:
+            return ()
+        return tuple(WindowAddress(zoned.base.label, day, cut) for day in zoned.calendar.days(slot))
+
+    def fold_op(self, zoned: ZonedWindow) -> str:
+        """How a rolling window aggregates its days."""
+        return zoned.fold_op or self.definition.aggregate
 
     def _find_targets(self, moment: Moment, now: Moment, cut: Cut) -> Targets:
         targets: list[Target] = []

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
 
+import msgspec
 from pydantic import ValidationError
-from sqlalchemy import and_, cast, delete, func, insert, select, update
-from sqlalchemy.dialects.postgresql import JSONPATH
+from sqlalchemy import Text, and_, cast, column, delete, func, insert, literal, select, update
+from sqlalchemy.dialects.postgresql import ARRAY, JSONPATH
 
 from laurels.boards.definition import BoardDefinition, HoldLost, StoredBoard, field_errors
+from laurels.boards.keys import BoardRef
 from laurels.errors import Conflict, LaurelsError
 from laurels.logs import get_logger
 from laurels.postgres import tables
 from laurels.postgres.engine import take_turn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Iterable
 
     from sqlalchemy import ColumnElement, RowMapping
     from sqlalchemy.ext.asyncio import AsyncConnection
@@ -25,6 +28,19 @@ if TYPE_CHECKING:
     from laurels.postgres.engine import Postgres
 
 log = get_logger("laurels.archive")
+
+# Definitions that are shared by their JSON: the boards of a platform mostly differ in their names. One takes
+# some 3 KB.
+DEFINITIONS: Final = 1024
+
+# The definition as text, by which it is shared.
+_BOARD: Final = [
+    cast(each, Text).label(each.name) if each.name == "definition" else each for each in tables.boards.columns
+]
+_RETIRED: Final = [
+    cast(each, Text).label(each.name) if each.name == "definition" else each
+    for each in tables.retired_definitions.columns
+]
 
 
 @dataclass(frozen=True)
@@ -59,6 +75,28 @@ class BoardStore:
     async def get(self, project: str, board: str) -> StoredBoard | None:
         async with self._postgres.reading() as connection:
             return await _read(connection, project, board)
+
+    async def get_all(self, refs: Iterable[BoardRef]) -> dict[BoardRef, StoredBoard | LaurelsError]:
+        """Those of these boards that exist, by one query; an error for one that cannot be read."""
+        names = list(refs)
+        wanted = (
+            func.unnest(
+                literal([ref.project for ref in names], ARRAY(Text)),
+                literal([ref.board for ref in names], ARRAY(Text)),
+            )
+            .table_valued(column("project", Text), column("board", Text), name="wanted")
+            .render_derived()
+        )
+        boards = select(*_BOARD).join(wanted, _named(wanted.c.project, wanted.c.board))
+        async with self._postgres.reading() as connection:
+            rows = (await connection.execute(boards)).mappings().all()
+        found: dict[BoardRef, StoredBoard | LaurelsError] = {}
+        for row in rows:
+            try:
+                found[BoardRef(row["project"], row["board"])] = _stored(row)
+            except LaurelsError as error:
+                found[BoardRef(row["project"], row["board"])] = error
+        return found
 
     async def put(
         self,
@@ -168,9 +206,7 @@ class BoardStore:
     async def by_ids(self, ids: Collection[int]) -> list[StoredBoard]:
         """Those of these boards that exist and whose definition this version of Laurels can read."""
         async with self._postgres.reading() as connection:
-            rows = (
-                await connection.execute(select(tables.boards).where(tables.boards.c.id.in_(ids)))
-            ).mappings()
+            rows = (await connection.execute(select(*_BOARD).where(tables.boards.c.id.in_(ids)))).mappings()
         found: list[StoredBoard] = []
         for row in rows:
             try:
@@ -188,7 +224,7 @@ class BoardStore:
     async def matching(self, path: str) -> list[StoredBoard]:
         """The boards of all projects whose definition has a value at this SQL/JSON path."""
         boards = (
-            select(tables.boards)
+            select(*_BOARD)
             .where(func.jsonb_path_exists(tables.boards.c.definition, cast(path, JSONPATH)))
             .order_by(tables.boards.c.project, tables.boards.c.board)
         )
@@ -196,19 +232,17 @@ class BoardStore:
             return [_stored(row) for row in (await connection.execute(boards)).mappings()]
 
     async def boards(self, project: str) -> list[StoredBoard]:
-        boards = (
-            select(tables.boards).where(tables.boards.c.project == project).order_by(tables.boards.c.board)
-        )
+        boards = select(*_BOARD).where(tables.boards.c.project == project).order_by(tables.boards.c.board)
         async with self._postgres.reading() as connection:
             return [_stored(row) for row in (await connection.execute(boards)).mappings()]
 
 
-def _named(project: str, board: str) -> ColumnElement[bool]:
+def _named(project: str | ColumnElement[str], board: str | ColumnElement[str]) -> ColumnElement[bool]:
     return and_(tables.boards.c.project == project, tables.boards.c.board == board)
 
 
 async def _read(connection: AsyncConnection, project: str, board: str) -> StoredBoard | None:
-    found = await connection.execute(select(tables.boards).where(_named(project, board)))
+    found = await connection.execute(select(*_BOARD).where(_named(project, board)))
     row = found.mappings().one_or_none()
     return None if row is None else _stored(row)
 
@@ -218,9 +252,9 @@ async def _others_with_keys(
 ) -> tuple[list[StoredBoard], list[StoredBoard]]:
     """Other boards with key templates: those in force, and retired ones."""
     boards, retired = tables.boards, tables.retired_definitions
-    in_force = select(boards).where(boards.c.definition.has_key("keys"), ~_named(project, board))
+    in_force = select(*_BOARD).where(boards.c.definition.has_key("keys"), ~_named(project, board))
     is_other = ~and_(retired.c.project == project, retired.c.board == board)
-    leaving = select(retired).where(retired.c.definition.has_key("keys"), is_other)
+    leaving = select(*_RETIRED).where(retired.c.definition.has_key("keys"), is_other)
     return (
         [_stored(row) for row in (await connection.execute(in_force)).mappings()],
         [_stored_as_retired(row) for row in (await connection.execute(leaving)).mappings()],
@@ -249,7 +283,7 @@ async def _release(connection: AsyncConnection, held: RetiredDefinition) -> None
 
 async def _retired(connection: AsyncConnection, project: str, board: str) -> list[RetiredDefinition]:
     retired = tables.retired_definitions
-    chosen = select(retired).where(retired.c.project == project, retired.c.board == board)
+    chosen = select(*_RETIRED).where(retired.c.project == project, retired.c.board == board)
     rows = (await connection.execute(chosen.order_by(retired.c.number))).mappings()
     return [RetiredDefinition(row["number"], _stored_as_retired(row), row["whole"]) for row in rows]
 
@@ -272,7 +306,7 @@ async def _insert(
         "version": number,
         "owner": owner,
     }
-    inserted = await connection.execute(insert(tables.boards).values(values).returning(tables.boards))
+    inserted = await connection.execute(insert(tables.boards).values(values).returning(*_BOARD))
     return _stored(inserted.mappings().one())
 
 
@@ -285,7 +319,7 @@ async def _update(
         "updated_at": func.now(),
         "owner": owner,
     }
-    changed = update(tables.boards).where(_named(project, board)).values(values).returning(tables.boards)
+    changed = update(tables.boards).where(_named(project, board)).values(values).returning(*_BOARD)
     return _stored((await connection.execute(changed)).mappings().one())
 
 
@@ -297,7 +331,7 @@ def _stored_definition(definition: BoardDefinition) -> dict[str, Any]:
 
 def _stored(row: RowMapping | dict[str, Any]) -> StoredBoard:
     try:
-        definition = BoardDefinition.model_validate(row["definition"])
+        definition = _read_definition(row["definition"])
     except ValidationError as error:
         wrong = next(field_errors(error))
         raise LaurelsError(
@@ -306,3 +340,8 @@ def _stored(row: RowMapping | dict[str, Any]) -> StoredBoard:
         ) from error
     fields: dict[str, Any] = {**row, "definition": definition}
     return StoredBoard(**fields)
+
+
+@lru_cache(maxsize=DEFINITIONS)
+def _read_definition(text: str) -> BoardDefinition:
+    return BoardDefinition.model_validate(msgspec.json.decode(text))

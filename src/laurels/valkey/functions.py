@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
 _encode = msgspec.msgpack.Encoder().encode
 
-# The keys of `laurels_register` before the window's.
-BOARD_KEYS_OF_REGISTER: Final = 3
 # Between two attempts while a fence keeps writers off the board.
 FENCED_SECONDS: Final = 0.005
 
@@ -116,14 +114,17 @@ async def retired(valkey: Valkey, board_key: str, number: int, seconds: int) -> 
     await valkey.write("laurels_retired", (board_key,), (number, seconds))
 
 
-async def register(valkey: Valkey, keys: Sequence[str], version: int, registration: Registration) -> None:
-    """`keys`: the board, its list of windows, and the window's list of groups; then the window's own keys
+async def register(
+    valkey: Valkey, keys: Sequence[str], version: int, registrations: Sequence[Registration]
+) -> None:
+    """`keys`: the board and its list of windows; then for each window its list of groups, and its own keys
     where a template names them. Raises `KeyTaken` when another program has one of these.
     """
-    status, *answer = await _write(valkey, "laurels_register", keys, (version, *registration))
+    words = (version, *(word for registration in registrations for word in registration))
+    status, *answer = await _write(valkey, "laurels_register", keys, words)
     if status == b"taken":
         number, what = answer
-        raise taken_key(str(keys[BOARD_KEYS_OF_REGISTER + int(number) - 1]), what.decode())
+        raise taken_key(str(keys[int(number) - 1]), what.decode())
 
 
 async def remove(

@@ -96,7 +96,7 @@ class Guard(NamedTuple):
 
 class Registration(NamedTuple):
     """A window to list: token, start and time to live in seconds, whether to take over a sorted set of
-    another program, and the group if there is one.
+    another program, the group if there is one, and how many own keys are named.
     """
 
     token: str
@@ -104,6 +104,7 @@ class Registration(NamedTuple):
     seconds: int
     adopts: int
     cut: str
+    own_keys: int
 
 
 class RemoveHeader(msgspec.Struct):

@@ -16,13 +16,13 @@
 --   force.
 --   -> 1; 0 if the keys are not being deleted under this number
 --
--- laurels_register   KEYS 1 board, 2 windows (zset of 'label|slot' by start), 3 cuts (set of the window's groups),
---                    4… the window's own keys, entries first, if a template names them
---                    ARGV 1 version, 2 'label|slot', 3 start in seconds, 4 seconds to live or 0,
---                    5 adopt: 1 to take over a sorted set of another program, 6 group or ''
---   lists a window before its first write
+-- laurels_register   KEYS 1 board, 2 windows (zset of 'label|slot' by start), 3… for each window: cuts (set of its
+--                    groups), then its own keys, entries first, if a template names them
+--                    ARGV 1 version, 2… for each window: 'label|slot', start in seconds, seconds to live or 0,
+--                    adopt: 1 to take over a sorted set of another program, group or '', number of its own keys
+--   lists windows before their first write; all of them or none
 --   -> {'version', current} as laurels_submit
---      {'taken', number, type}   another program has the window's key of this number, counted from 1
+--      {'taken', number, type}   another program has the key of this number in KEYS
 --      {'ok'}
 --
 -- laurels_remove     KEYS 1 board, 2 journal, then the ratings if `rated` is 1, then windows
@@ -95,39 +95,53 @@ local function retired(keys, args)
 end
 
 -- Before a window is listed for the first time: a key that exists already belongs to another program. Returns its
--- number and type, unless it is a sorted set of finite scores that may be taken over.
-local function claim_keys(board_key, window, adopts)
+-- number and type, unless it is a sorted set of finite scores that may be taken over; or nil, and whether there is one.
+local function find_taken(window, adopts)
   for number, key in ipairs(window) do
     local kind = redis.call('TYPE', key).ok
     if kind ~= 'none' and (number > 1 or kind ~= 'zset' or not adopts) then return number, kind end
   end
   local entries = window[1]
-  if redis.call('EXISTS', entries) == 0 then return nil end
+  if redis.call('EXISTS', entries) == 0 then return nil, false end
   if redis.call('ZCOUNT', entries, 'inf', 'inf') + redis.call('ZCOUNT', entries, '-inf', '-inf') > 0 then
     return 1, 'zset with infinite scores'
   end
-  redis.call('HSET', board_key, adopted_field(entries), 1)
+  return nil, true
 end
 
 local function register(keys, args)
   local version = redis.call('HGET', keys[1], 'version')
   if version ~= args[1] then return { 'version', version or '' } end
-  local window = { unpack(keys, 4) }
-  local is_listed = redis.call('ZMSCORE', keys[2], args[2])[1]
-    and (args[6] == '' or redis.call('SMISMEMBER', keys[3], args[6])[1] == 1)
-  if #window > 0 and not is_listed then
-    local number, what = claim_keys(keys[1], window, args[5] == '1')
-    if number then return { 'taken', number, what } end
-  end
-  redis.call('ZADD', keys[2], args[3], args[2])
-  local seconds = tonumber(args[4])
-  if args[6] ~= '' then
-    redis.call('SADD', keys[3], args[6])
-    if seconds > 0 then
-      -- Groups in other timezones end at other times: the list expires with the last of them.
-      redis.call('EXPIRE', keys[3], seconds, 'NX')
-      redis.call('EXPIRE', keys[3], seconds, 'GT')
+  local cuts, adopted, listing = 3, {}, { 'ZADD', keys[2] }
+  for at = 2, #args, 6 do
+    local own = tonumber(args[at + 5])
+    if own > 0 then
+      local is_listed = redis.call('ZMSCORE', keys[2], args[at])[1]
+        and (args[at + 4] == '' or redis.call('SMISMEMBER', keys[cuts], args[at + 4])[1] == 1)
+      if not is_listed then
+        local number, what = find_taken({ unpack(keys, cuts + 1, cuts + own) }, args[at + 3] == '1')
+        if number then return { 'taken', cuts + number, what } end
+        if what then adopted[#adopted + 1] = keys[cuts + 1] end
+      end
     end
+    listing[#listing + 1] = args[at + 1]
+    listing[#listing + 1] = args[at]
+    cuts = cuts + 1 + own
+  end
+  for _, entries in ipairs(adopted) do redis.call('HSET', keys[1], adopted_field(entries), 1) end
+  redis.call(unpack(listing))
+  cuts = 3
+  for at = 2, #args, 6 do
+    local seconds, group = tonumber(args[at + 2]), args[at + 4]
+    if group ~= '' then
+      redis.call('SADD', keys[cuts], group)
+      if seconds > 0 then
+        -- Groups in other timezones end at other times: the list expires with the last of them.
+        redis.call('EXPIRE', keys[cuts], seconds, 'NX')
+        redis.call('EXPIRE', keys[cuts], seconds, 'GT')
+      end
+    end
+    cuts = cuts + 1 + tonumber(args[at + 5])
   end
   return { 'ok' }
 end

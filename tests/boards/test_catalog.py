@@ -1,0 +1,120 @@
+"""The boards that a process knows: how they are loaded, and what is kept of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from sqlalchemy import event, update
+from topologies import on_node
+
+from laurels.boards.keys import BoardRef
+from laurels.errors import LaurelsError, NotFound
+from laurels.postgres import tables
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from raw_valkey import RawValkey
+
+    from laurels.engine import Laurels
+    from laurels.scores.submission import Submitted
+
+NewBoard = Callable[..., str]
+
+WINDOWS = [{"period": period} for period in ("daily", "weekly", "monthly", "all_time")]
+
+
+@contextmanager
+def statements(laurels: Laurels) -> Generator[list[str]]:
+    """The SQL that this engine sends."""
+    sent: list[str] = []
+
+    def note(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        sent.append(statement)
+
+    engine: Any = laurels.postgres._engine.sync_engine  # SQLAlchemy's events are of its engine
+    event.listen(engine, "before_cursor_execute", note)
+    try:
+        yield sent
+    finally:
+        event.remove(engine, "before_cursor_execute", note)
+
+
+async def first_scores(laurels: Laurels, boards: list[str]) -> list[Submitted | BaseException]:
+    return await asyncio.gather(
+        *(laurels.submit(board, "ada", number) for number, board in enumerate(boards)), return_exceptions=True
+    )
+
+
+async def test_first_scores_to_many_boards_share_queries(laurels: Laurels, new_board: NewBoard):
+    boards = [new_board(windows=WINDOWS) for _ in range(60)]
+    with statements(laurels) as sent:
+        answers = await first_scores(laurels, boards)
+    assert [getattr(answer, "score", answer) for answer in answers] == list(range(60))
+    assert len([each for each in sent if "FROM boards" in each]) <= 3
+    for number, board in enumerate(boards):
+        assert (await laurels.standing(board, "ada", period="weekly")).score == number
+
+
+async def test_a_missing_or_unreadable_board_fails_alone(laurels: Laurels, new_board: NewBoard):
+    good, bad = new_board(), new_board(order="asc")
+    async with laurels.postgres.writing() as connection:
+        named = tables.boards.c.board == BoardRef.parse(bad).board
+        await connection.execute(update(tables.boards).where(named).values(definition={"from": "the future"}))
+    answers = await first_scores(laurels, [good, "tests/none-of-this-name", bad])
+    assert getattr(answers[0], "rank", answers[0]) == 1
+    assert isinstance(answers[1], NotFound)
+    assert isinstance(answers[2], LaurelsError)
+    assert "stored by a newer Laurels" in answers[2].detail
+
+
+async def test_a_caller_who_leaves_takes_nobody_along(laurels: Laurels, new_board: NewBoard):
+    board = new_board()
+    leaving = asyncio.create_task(laurels.submit(board, "bob", 1))
+    staying = asyncio.create_task(laurels.submit(board, "ada", 2))
+    await asyncio.sleep(0)
+    leaving.cancel()
+    assert (await staying).score == 2
+
+
+async def test_boards_with_equal_definitions_share_what_is_compiled(laurels: Laurels, new_board: NewBoard):
+    one, other, third = new_board(windows=WINDOWS), new_board(windows=WINDOWS), new_board()
+    first, second, different = [await laurels.definition(each) for each in (one, other, third)]
+    assert first is second
+    assert different is not first
+
+
+@on_node
+async def test_the_windows_of_a_first_score_are_listed_by_one_call(
+    laurels: Laurels, new_board: NewBoard, raw: RawValkey
+):
+    board = new_board(windows=WINDOWS, groups=[["country"]])
+    before = raw.calls("fcall")
+    await laurels.submit(board, "ada", 1, groups={"country": "BR"})
+    # To adopt the board, to list four windows with their groups, and to submit.
+    assert raw.calls("fcall") - before == 3
+    windows = raw.client.zrange(f"lb:{{{board}}}:windows", 0, -1)
+    assert len(windows) == len(WINDOWS)
+    assert {raw.client.scard(f"lb:{{{board}}}:cuts:{window.decode()}") for window in windows} == {1}
+
+
+@pytest.mark.parametrize("taken", ["whole", "group"])
+@on_node
+async def test_windows_are_listed_all_or_none(
+    laurels: Laurels, new_board: NewBoard, raw: RawValkey, taken: str
+):
+    name = f"taken-{taken}"
+    keys = {
+        "daily": f"{name}:day:{{slot}}",
+        "all_time": f"{name}:ever",
+        "all_time:country": f"{name}:of:{{group.country}}",
+    }
+    board = new_board(windows=[WINDOWS[0], WINDOWS[3]], groups=[["country"]], keys=keys)
+    raw.client.set(f"{name}:ever" if taken == "whole" else f"{name}:of:BR", "another program's")
+    with pytest.raises(LaurelsError, match="another program"):
+        await laurels.submit(board, "ada", 1, groups={"country": "BR"})
+    assert raw.client.zcard(f"lb:{{{board}}}:windows") == 0
