@@ -3,29 +3,40 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Callable
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 import pytest
 from sqlalchemy import event, update
 from topologies import on_node
 
 from laurels.boards.keys import BoardRef
+from laurels.boards.recent import RecentBoards
 from laurels.errors import LaurelsError, NotFound
 from laurels.postgres import tables
+from laurels.scores import payload
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
     from raw_valkey import RawValkey
 
+    from laurels.boards.board import Board
     from laurels.engine import Laurels
     from laurels.scores.submission import Submitted
 
 NewBoard = Callable[..., str]
 
 WINDOWS = [{"period": period} for period in ("daily", "weekly", "monthly", "all_time")]
+
+
+def inner(of: object, *names: str) -> Any:  # noqa: ANN401  # what callers do not see
+    for name in names:
+        of = getattr(of, name)
+    return of
 
 
 @contextmanager
@@ -36,7 +47,7 @@ def statements(laurels: Laurels) -> Generator[list[str]]:
     def note(_connection: object, _cursor: object, statement: str, *_: object) -> None:
         sent.append(statement)
 
-    engine: Any = laurels.postgres._engine.sync_engine  # SQLAlchemy's events are of its engine
+    engine = inner(laurels.postgres, "_engine", "sync_engine")  # SQLAlchemy's events are of its engine
     event.listen(engine, "before_cursor_execute", note)
     try:
         yield sent
@@ -62,10 +73,12 @@ async def test_first_scores_to_many_boards_share_queries(laurels: Laurels, new_b
 
 async def test_a_missing_or_unreadable_board_fails_alone(laurels: Laurels, new_board: NewBoard):
     good, bad = new_board(), new_board(order="asc")
+    changed = update(tables.boards).where(tables.boards.c.board == BoardRef.parse(bad).board)
     async with laurels.postgres.writing() as connection:
-        named = tables.boards.c.board == BoardRef.parse(bad).board
-        await connection.execute(update(tables.boards).where(named).values(definition={"from": "the future"}))
+        await connection.execute(changed.values(definition={"from": "the future"}))
     answers = await first_scores(laurels, [good, "tests/none-of-this-name", bad])
+    async with laurels.postgres.writing() as connection:  # other tests read all boards
+        await connection.execute(changed.values(definition={}))
     assert getattr(answers[0], "rank", answers[0]) == 1
     assert isinstance(answers[1], NotFound)
     assert isinstance(answers[2], LaurelsError)
@@ -118,3 +131,52 @@ async def test_windows_are_listed_all_or_none(
     with pytest.raises(LaurelsError, match="another program"):
         await laurels.submit(board, "ada", 1, groups={"country": "BR"})
     assert raw.client.zcard(f"lb:{{{board}}}:windows") == 0
+
+
+@pytest.fixture
+def little_room(laurels: Laurels, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine keeps two boards."""
+    monkeypatch.setattr(inner(laurels, "_catalog"), "_boards", RecentBoards(2))
+
+
+@pytest.mark.usefixtures("little_room")
+async def test_forgotten_boards_leave_nothing_behind(laurels: Laurels, new_board: NewBoard):
+    windows = [{"period": "daily"}, {"period": "rolling", "days": 7}]
+    boards = [new_board(windows=windows) for _ in range(6)]
+    boards += [new_board(rating={"system": "elo"})]
+    alive: WeakSet[Board] = WeakSet()
+    for board in boards[:6]:
+        await laurels.submit(board, "ada", 1, metadata={"level": 3})
+        await laurels.page(board, period="rolling_7d")
+        alive.add(await inner(laurels, "_catalog").board(BoardRef.parse(board)))
+    await laurels.match(boards[6], ["ada", "bob"], winner="ada")
+    inner(laurels, "_reader", "_window").cache_clear()  # these two caches are bounded
+    inner(payload, "_outline_for_all").cache_clear()
+    await inner(laurels, "_rolling").close()  # tomorrow's windows are completed in the background
+    gc.collect()
+    assert len(alive) <= 2
+    assert inner(laurels, "_submitter", "_queues") == inner(laurels, "_matches", "_queues") == {}
+
+
+@pytest.mark.usefixtures("little_room")
+async def test_a_forgotten_board_is_loaded_again_with_all_that_is_known_of_it(
+    laurels: Laurels, new_board: NewBoard
+):
+    boards = [new_board(windows=WINDOWS, ties="earliest") for _ in range(5)]
+    for number in range(3):
+        for board in boards:
+            done = await laurels.submit(board, f"m{number}", 5, metadata={"n": number})
+            assert (done.rank, done.applied) == (number + 1, True)
+    for board in boards:
+        page = await laurels.page(board, period="weekly")
+        assert [(entry.member, entry.metadata) for entry in page.entries] == [
+            (f"m{number}", {"n": number}) for number in range(3)
+        ]
+
+
+@pytest.mark.usefixtures("little_room")
+async def test_boards_under_way_are_one_board_each(laurels: Laurels, new_board: NewBoard):
+    boards = [new_board(aggregate="sum") for _ in range(12)]
+    await asyncio.gather(*(laurels.submit(board, "ada", 1) for _ in range(20) for board in boards))
+    for board in boards:
+        assert (await laurels.standing(board, "ada")).score == 20

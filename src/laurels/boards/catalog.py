@@ -10,10 +10,11 @@ import asyncio
 import time
 from itertools import islice
 from typing import TYPE_CHECKING, Final
-from weakref import WeakValueDictionary
+from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 
 from laurels.boards.board import Board, CompiledDefinition
 from laurels.boards.keys import BoardRef
+from laurels.boards.recent import RecentBoards
 from laurels.errors import LaurelsError, NotFound, Unavailable
 from laurels.valkey import functions, hashes
 from laurels.valkey.messages import Registration
@@ -21,7 +22,7 @@ from laurels.valkey.messages import Registration
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from laurels.boards.board import Target
+    from laurels.boards.board import Target, WindowAddress
     from laurels.boards.definition import BoardDefinition, StoredBoard
     from laurels.boards.store import BoardStore
     from laurels.moments import Moment
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 # The start of windows without one, for their order in the list of windows.
 NO_START: Final = 0
-# Windows that a process remembers as listed. Listing one again does no harm.
+# Windows of a board that a process remembers as listed. Listing one again does no harm.
 MOST_REMEMBERED: Final = 100_000
 # Boards that one query reads, and queries at once: while Valkey adopts the boards of one, the next is read.
 LOADED_TOGETHER: Final = 500
@@ -46,16 +47,17 @@ class Catalog:
     def __init__(self, valkey: Valkey, store: BoardStore) -> None:
         self._valkey = valkey
         self._store = store
-        self._boards: dict[BoardRef, Board] = {}
+        self._boards = RecentBoards()
         self._wanted: dict[BoardRef, asyncio.Future[Board]] = {}
         """Boards to load, which no query has read yet."""
         self._loading: dict[BoardRef, asyncio.Future[Board]] = {}
         self._loaders: set[asyncio.Task[None]] = set()
-        self._registered: dict[Board, set[tuple[int, str, str]]] = {}
+        # What is known of a board is forgotten with it.
+        self._registered: WeakKeyDictionary[Board, set[tuple[int, WindowAddress]]] = WeakKeyDictionary()
         self._compiled: WeakValueDictionary[int, CompiledDefinition] = WeakValueDictionary()
         """By the identity of the definition, which lives as long as what is compiled from it."""
         self._losses = valkey.losses
-        self._with_metadata: set[Board] = set()
+        self._with_metadata: WeakSet[Board] = WeakSet()
 
     async def board(self, ref: BoardRef) -> Board:
         """The board as this process has it; raises `NotFound`. Another process may have changed it since."""
@@ -91,10 +93,7 @@ class Catalog:
         return board
 
     def forget(self, ref: BoardRef) -> None:
-        board = self._boards.pop(ref, None)
-        if board:
-            self._registered.pop(board, None)
-            self._with_metadata.discard(board)
+        self._boards.discard(ref)
 
     def compile(self, stored: StoredBoard) -> Board:
         board = Board(
@@ -117,7 +116,7 @@ class Catalog:
     async def adopt(self, board: Board) -> None:
         """Puts this version in force, unless a later one is."""
         await self._announce(board, board.version)
-        self._boards[board.ref] = board
+        self._boards.add(board)
 
     async def bar(self, board: Board, number: int) -> None:
         """Refuses all calls on the board, until a version above the number is in force."""
@@ -199,11 +198,7 @@ class Catalog:
         registered = self._registered.setdefault(board, set())
         if len(registered) > MOST_REMEMBERED:
             registered.clear()
-        new = {
-            entry: target
-            for target in targets
-            if (entry := (shard, target.address.token, str(target.address.cut))) not in registered
-        }
+        new = {entry: target for target in targets if (entry := (shard, target.address)) not in registered}
         coming = iter(new.items())
         while together := dict(islice(coming, LISTED_TOGETHER)):
             await self._list(board, shard, together.values(), now)

@@ -142,6 +142,8 @@ def parse_cut(group: str | Mapping[str, str] | None, definition: BoardDefinition
 class KeySpace:
     """The keys of one board. `cluster`: whether keys of templates get a hash tag."""
 
+    __slots__ = ("_dense", "_exact", "_own", "_prefix", "_tag_length", "shards", "templates")
+
     def __init__(
         self, ref: BoardRef, definition: BoardDefinition, *, cluster: bool, prefix: str = ""
     ) -> None:

@@ -117,6 +117,8 @@ class MatchSubmitter:
                         _answer(answer, error)
         finally:
             queue.is_sending = False
+            if not queue.waiting:
+                del self._queues[ref, durability]
 
     async def _send(self, ref: BoardRef, taken: list[_Waiting], durability: Durability) -> None:
         """Sends matches together; or one by one, if another program has a key that some of them need."""

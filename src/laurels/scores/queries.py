@@ -48,8 +48,8 @@ AMONG_LIMIT: Final = 1000
 AROUND_LIMIT: Final = 500
 BUCKET_LIMIT: Final = 1000
 SHARE_DIGITS: Final = 6
-# Windows whose keys are remembered: some 2 KB each.
-MOST_WINDOWS: Final = 4096
+# Windows whose keys are remembered: some 2 KB each, with their boards.
+MOST_WINDOWS: Final = 1024
 
 Answer = TypeVar("Answer")
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
+from weakref import WeakKeyDictionary
 
 from laurels.boards.board import Target, WindowAddress
 from laurels.boards.keys import WHOLE, Cut, parse_cut
@@ -47,7 +48,8 @@ class Rolling:
         self._valkey = valkey
         self._catalog = catalog
         self._clock = clock
-        self._complete: set[_Work] = set()
+        self._complete: WeakKeyDictionary[Board, set[tuple[str, str]]] = WeakKeyDictionary()
+        """Window and slot, and timezone: forgotten with the board."""
         self._losses = valkey.losses
         self._under_way: dict[_Work, asyncio.Task[None]] = {}
 
@@ -81,14 +83,15 @@ class Rolling:
 
     def forget(self, board: Board) -> None:
         """Forgets that the board's windows are complete, after a change of their days without submissions."""
-        self._complete = {work for work in self._complete if work[0] is not board}
+        self._complete.pop(board, None)
 
     def _is_complete(self, work: _Work) -> bool:
         """Whether this process has completed the window, and Valkey has lost no data since."""
         if self._losses != self._valkey.losses:
             self._losses = self._valkey.losses
             self._complete.clear()
-        return work in self._complete
+        board, *window = work
+        return tuple(window) in self._complete.get(board, ())
 
     async def close(self) -> None:
         for task in self._under_way.values():
@@ -119,7 +122,7 @@ class Rolling:
                     self._clock()
                 )
                 await self._valkey.run(strings.put(marker, 1, seconds=seconds))
-        self._complete.add(_work(board, zoned, slot))
+        self._complete.setdefault(board, set()).add((_token(zoned, slot), zoned.zone))
 
     def _check_days(self, board: Board, zoned: ZonedWindow, slot: Slot) -> None:
         days = zoned.base

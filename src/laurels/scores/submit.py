@@ -304,6 +304,8 @@ class Submitter:
                     queue.release(taken)
         finally:
             queue.calls -= 1
+            if not queue.calls and not queue.waiting:
+                del self._queues[ref, durability]
 
     async def _send_together(self, ref: BoardRef, taken: list[_Waiting], durability: Durability) -> None:
         board = await self._catalog.board(ref)
