@@ -129,6 +129,7 @@ MAY_USE = {
     "client": {
         "access.signing",
         "arguments",
+        "boards.defined",
         "boards.definition",
         "boards.keys",
         "boards.ordering",
@@ -227,6 +228,7 @@ PURE = {
     "boards.board",
     "boards.claims",
     "boards.declared",
+    "boards.defined",
     "boards.definition",
     "boards.durations",
     "boards.keys",
@@ -236,6 +238,7 @@ PURE = {
     "boards.patterns",
     "boards.preview",
     "boards.rating",
+    "boards.recent",
     "boards.templates",
     "boards.recurrence",
     "boards.timezones",

@@ -29,6 +29,7 @@ MEMBER = f"{BOARD}/entries/{{member}}"
 # Every operation of the engine that goes over HTTP, with its route.
 ROUTES = {
     "define": ("put", BOARD),
+    "define_many": ("post", f"{PROJECT}/boards/batch"),
     "preview": ("post", f"{BOARD}/preview"),
     "definition": ("get", BOARD),
     "drop": ("delete", BOARD),
@@ -97,6 +98,7 @@ HEADERS = {"durability": "Laurels-Durability", "last_id": "Last-Event-ID"}
 OTHER_NAMES = {"start": "from", "share": "p"}
 IN_BODY = {
     "define": {"definition"},
+    "define_many": {"boards", "allow_drop"},
     "preview": {"definition"},
     "submit": {"member", "score", "at", "groups", "id", "op", "metadata"},
     "submit_many": {"submissions"},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Self, TypedDict, Unpack
 
 from msgspec import UNSET, UnsetType
 
@@ -16,11 +16,12 @@ from laurels.arguments import following, spelled_out
 from laurels.boards.catalog import Catalog
 from laurels.boards.consent import parse_consent
 from laurels.boards.define import Definer
-from laurels.boards.definition import BoardDefinition, parse_definition
+from laurels.boards.define_many import BulkDefiner
 from laurels.boards.drop_counts import DropCounter
 from laurels.boards.drops import Drops
 from laurels.boards.existing_keys import ExistingKeys
 from laurels.boards.keys import BoardRef, group_text
+from laurels.boards.operations import DefinitionOperations
 from laurels.boards.retention import Retention
 from laurels.boards.store import BoardStore
 from laurels.clock import system_clock
@@ -76,9 +77,8 @@ if TYPE_CHECKING:
         Paging,
         WatchArguments,
     )
-    from laurels.boards.definition import StoredBoard
+    from laurels.boards.definition import BoardDefinition
     from laurels.boards.ordering import Score
-    from laurels.boards.preview import Preview
     from laurels.boards.windows import WindowInfo
     from laurels.clock import Clock
     from laurels.history.records import History, SnapshotList, SnapshotPage
@@ -113,7 +113,7 @@ class Options(TypedDict, total=False):
 
 
 @spelled_out
-class Laurels(WholeBoardOperations, MetadataOperations):
+class Laurels(DefinitionOperations, WholeBoardOperations, MetadataOperations):
     """A leaderboard engine, async. Boards are named `project/board`.
 
     With no URLs, in the arguments or in the settings, it starts Valkey and PostgreSQL itself, or joins those
@@ -136,6 +136,7 @@ class Laurels(WholeBoardOperations, MetadataOperations):
     secrets: SecretStore
     revocations: Revocations
     store: BoardStore
+    check_available = staticmethod(check_available)
 
     def __init__(self, **options: Unpack[Options]) -> None:
         self.settings = load_settings(
@@ -191,13 +192,14 @@ class Laurels(WholeBoardOperations, MetadataOperations):
             self.valkey, self._catalog, self.store, self._retention, self.drain, self.settings.durability
         )
         kept = SnapshotStore(self.postgres)
-        self._definer = Definer(
+        self.definer = Definer(
             self._catalog,
             self.store,
             self.drops,
             DropCounter(self._retention, kept.counts, self.clock),
             ExistingKeys(self.valkey, self._catalog, self._retention, self.clock),
         )
+        self.bulk_definer = BulkDefiner(self.definer, self._catalog, self.store)
         self._submitter = Submitter(self.valkey, self._catalog, self._rolling, self.feeds, self.clock)
         self._matches = MatchSubmitter(self.valkey, self._catalog, self._rolling, self.clock)
         self.idempotency_keys = IdempotencyKeys(self.valkey, self._catalog)
@@ -216,16 +218,16 @@ class Laurels(WholeBoardOperations, MetadataOperations):
         over_all = (self.postgres, self._catalog, self.store, self._retention, self.drain, self.clock)
         self.rebuilder = Rebuilder(self.valkey, *over_all)
         self.board_files = BoardFiles(
-            self.valkey, self._catalog, self._definer, self._retention, self._rolling, self.clock
+            self.valkey, self._catalog, self.definer, self._retention, self._rolling, self.clock
         )
         self.eraser = Eraser(self.valkey, *over_all)
         self.operator_status = OperatorStatus(self.valkey, self.postgres, self.drain.journal_streams)
         boards = (
             self._catalog,
-            self._definer.acting_for("campus"),
+            self.definer.acting_for("campus"),
             self._submitter.acting_for("campus"),
         )
-        self.index_definer = self._definer.acting_for("index")
+        self.index_definer = self.definer.acting_for("index")
         self.activity = Activity(self.valkey, self.postgres, boards, self._reader, self.clock)
         self._overview = JobOverview(self.postgres, AGENDA, self.clock)
         if self._servers is not None if self._jobs is None else self._jobs:
@@ -263,40 +265,6 @@ class Laurels(WholeBoardOperations, MetadataOperations):
         if self._servers:
             await asyncio.to_thread(self._servers.stop)
 
-    async def define(
-        self,
-        board: str,
-        definition: BoardDefinition | Mapping[str, Any] | None = None,
-        *,
-        allow_drop: str | Iterable[str] = (),
-        only_new: bool = False,
-    ) -> StoredBoard:
-        """Creates the board or, unless `only_new`, changes it; a mapping is the JSON of the API. `allow_drop`
-        names the windows that may lose entries (`"weekly,monthly"`); raises `DropNotAllowed` if others would.
-        """
-        ref = BoardRef.parse(board)
-        if not isinstance(definition, BoardDefinition):
-            definition = parse_definition(dict(definition or {}))
-        check_available(definition.rating)
-        return await self._definer.define(
-            ref, definition, only_new=only_new, allow_drop=parse_consent(allow_drop)
-        )
-
-    async def preview(self, board: str, definition: BoardDefinition | Mapping[str, Any]) -> Preview:
-        """What `define` would change, and the windows and keys that it would make. Changes nothing."""
-        if not isinstance(definition, BoardDefinition):
-            definition = parse_definition(dict(definition))
-        check_available(definition.rating)
-        return await self._definer.preview(BoardRef.parse(board), definition, self.clock())
-
-    async def projects(self) -> list[str]:
-        """The projects that have boards, sorted by name."""
-        return await self.store.projects()
-
-    async def boards(self, project: str) -> list[StoredBoard]:
-        """The boards of a project, sorted by name."""
-        return await self.store.boards(project)
-
     async def definition(self, board: str) -> BoardDefinition:
         """The definition in force, as this process knows it: a board in use needs no call to a store."""
         return (await self._catalog.board(BoardRef.parse(board))).definition
@@ -312,7 +280,7 @@ class Laurels(WholeBoardOperations, MetadataOperations):
 
     async def drop(self, board: str, *, allow_drop: str | Iterable[str] = ()) -> None:
         """Drops the board. Raises `DropNotAllowed` if it holds entries, unless `allow_drop` is `"all"`."""
-        await self._definer.drop(BoardRef.parse(board), allow_drop=parse_consent(allow_drop))
+        await self.definer.drop(BoardRef.parse(board), allow_drop=parse_consent(allow_drop))
 
     async def submit(
         self,

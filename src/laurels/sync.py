@@ -192,6 +192,7 @@ class Laurels:
         self._thread.join(STOP_SECONDS)
 
     define = _answering(engine.Laurels.define)
+    define_many = _answering(engine.Laurels.define_many)
     preview = _answering(engine.Laurels.preview)
     definition = _answering(engine.Laurels.definition)
     drop = _answering(engine.Laurels.drop)

@@ -146,6 +146,7 @@ OPERATIONS: dict[tuple[str, str], Asked] = {
     ("GET", "/v1/jobs"): Asked("operators"),
     ("POST", "/v1/jobs/{name}/run"): Asked("operators", 202),
     ("POST", f"{BOARD}/preview"): Asked("administrators", body={}),
+    ("POST", f"{PROJECT}/boards/batch"): Asked("administrators", body=[]),
     ("GET", "/v1/overview"): Asked("operators"),
     ("GET", "/v1/doctor"): Asked("operators"),
     ("GET", "/v1/dead-letters"): Asked("operators"),

@@ -130,3 +130,24 @@ async def test_a_definition_is_an_object(client: AsyncClient, boards: str, sent:
     answer = await client.put(f"{boards}/arcade", content=sent)
     assert answer.status_code == 422
     assert answer.json()["errors"][0]["field"] == "definition"
+
+
+async def test_lists_go_on_after_a_cursor(client: AsyncClient, boards: str, project: str):
+    names = [f"b{number}" for number in range(5)]
+    await client.post(f"{boards}/batch", json=[{"board": name, "definition": {}} for name in names])
+    listed: list[str] = []
+    cursor: str | None = ""
+    while cursor is not None:
+        page = (await client.get(boards, params={"limit": 2, "cursor": cursor})).json()
+        listed += [board["board"] for board in page["boards"]]
+        cursor = page["next"]
+    assert listed == names
+    assert (await client.get(boards, params={"limit": 5})).json()["next"] is None
+    assert (await client.get(boards, params={"limit": 0})).status_code == 422
+    first = (await client.get("/v1/projects", params={"limit": 1})).json()
+    assert len(first["projects"]) == 1
+    everything = (await client.get("/v1/projects")).json()["projects"]
+    assert everything == sorted(everything)
+    rest = (await client.get("/v1/projects", params={"limit": 1000, "cursor": everything[-2]})).json()
+    assert rest == {"projects": everything[-1:], "next": None}
+    assert project in everything

@@ -57,6 +57,7 @@ CONTRACT = {
     ("GET", "/v1/jobs"),
     ("POST", "/v1/jobs/{name}/run"),
     ("POST", f"{BOARD}/preview"),
+    ("POST", "/v1/projects/{project}/boards/batch"),
     ("GET", "/v1/overview"),
     ("GET", "/v1/doctor"),
     ("GET", "/v1/dead-letters"),

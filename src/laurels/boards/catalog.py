@@ -118,6 +118,13 @@ class Catalog:
         await self._announce(board, board.version)
         self._boards.add(board)
 
+    async def put_in_force(self, stored: Iterable[StoredBoard]) -> None:
+        """As `adopt`, for many boards that need not stay loaded; all at the same time."""
+        boards = [self.compile(each) for each in stored]
+        for board in boards:
+            self.forget(board.ref)
+        await asyncio.gather(*(self._announce(board, board.version) for board in boards))
+
     async def bar(self, board: Board, number: int) -> None:
         """Refuses all calls on the board, until a version above the number is in force."""
         await self._announce(board, number)

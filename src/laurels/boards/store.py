@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
 import msgspec
 from pydantic import ValidationError
 from sqlalchemy import Text, and_, cast, column, delete, func, insert, literal, select, update
-from sqlalchemy.dialects.postgresql import ARRAY, JSONPATH
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB, JSONPATH
 
 from laurels.boards.definition import BoardDefinition, HoldLost, StoredBoard, field_errors
 from laurels.boards.keys import BoardRef
 from laurels.errors import Conflict, LaurelsError
 from laurels.logs import get_logger
 from laurels.postgres import tables
-from laurels.postgres.engine import take_turn
+from laurels.postgres.engine import take_turn, take_turns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
-    from sqlalchemy import ColumnElement, RowMapping
+    from sqlalchemy import ColumnElement, RowMapping, Select, TableValuedAlias
     from sqlalchemy.ext.asyncio import AsyncConnection
 
     from laurels.boards.definition import Owner
@@ -78,25 +78,27 @@ class BoardStore:
 
     async def get_all(self, refs: Iterable[BoardRef]) -> dict[BoardRef, StoredBoard | LaurelsError]:
         """Those of these boards that exist, by one query; an error for one that cannot be read."""
-        names = list(refs)
-        wanted = (
-            func.unnest(
-                literal([ref.project for ref in names], ARRAY(Text)),
-                literal([ref.board for ref in names], ARRAY(Text)),
-            )
-            .table_valued(column("project", Text), column("board", Text), name="wanted")
-            .render_derived()
-        )
-        boards = select(*_BOARD).join(wanted, _named(wanted.c.project, wanted.c.board))
         async with self._postgres.reading() as connection:
-            rows = (await connection.execute(boards)).mappings().all()
-        found: dict[BoardRef, StoredBoard | LaurelsError] = {}
-        for row in rows:
-            try:
-                found[BoardRef(row["project"], row["board"])] = _stored(row)
-            except LaurelsError as error:
-                found[BoardRef(row["project"], row["board"])] = error
-        return found
+            return await _read_all(connection, refs)
+
+    async def put_new(self, definitions: Mapping[BoardRef, BoardDefinition]) -> dict[BoardRef, StoredBoard]:
+        """Creates those of these boards that do not exist, in one transaction. Returns them, and those that
+        have the definition already. Leaves out all others: changed ones, those of a flow, and those whose
+        earlier keys are still being deleted. As for `put`, calls for one board run one after the other.
+        """
+        async with self._postgres.writing() as connection:
+            await take_turns(connection, sorted(f"board:{ref}" for ref in definitions))
+            read = await _read_all(connection, definitions)
+            left = {BoardRef(*row) for row in await connection.execute(_retired_among(definitions))}
+            new = {ref: each for ref, each in definitions.items() if ref not in read and ref not in left}
+            created = await _insert_all(connection, new) if new else []
+        stored = {BoardRef(each.project, each.board): each for each in created}
+        stored |= {
+            ref: each
+            for ref, each in read.items()
+            if isinstance(each, StoredBoard) and each.owner is None and each.definition == definitions[ref]
+        }
+        return {ref: each for ref, each in stored.items() if ref not in left}
 
     async def put(
         self,
@@ -215,9 +217,14 @@ class BoardStore:
                 log.warning("skipped a board whose definition cannot be read", why=error.detail)
         return found
 
-    async def projects(self) -> list[str]:
-        """Every project that has a board, in order."""
-        projects = select(tables.boards.c.project).distinct().order_by(tables.boards.c.project)
+    async def projects(self, limit: int | None = None, after: str = "") -> list[str]:
+        """The projects that have boards, in order: all, or so many after one. Looks at one board of each."""
+        project = tables.boards.c.project
+        first = select(func.min(project).label("project")).where(project > after)
+        each = first.cte("each", recursive=True)
+        following = select(func.min(project)).where(project > each.c.project).scalar_subquery()
+        each = each.union_all(select(following).where(each.c.project.is_not(None)))
+        projects = select(each.c.project).where(each.c.project.is_not(None)).limit(limit)
         async with self._postgres.reading() as connection:
             return list((await connection.execute(projects)).scalars())
 
@@ -231,8 +238,11 @@ class BoardStore:
         async with self._postgres.reading() as connection:
             return [_stored(row) for row in (await connection.execute(boards)).mappings()]
 
-    async def boards(self, project: str) -> list[StoredBoard]:
-        boards = select(*_BOARD).where(tables.boards.c.project == project).order_by(tables.boards.c.board)
+    async def boards(self, project: str, limit: int | None = None, after: str = "") -> list[StoredBoard]:
+        """The boards of a project, in order: all, or so many after one."""
+        name = tables.boards.c.board
+        is_listed = and_(tables.boards.c.project == project, name > after)
+        boards = select(*_BOARD).where(is_listed).order_by(name).limit(limit)
         async with self._postgres.reading() as connection:
             return [_stored(row) for row in (await connection.execute(boards)).mappings()]
 
@@ -245,6 +255,38 @@ async def _read(connection: AsyncConnection, project: str, board: str) -> Stored
     found = await connection.execute(select(*_BOARD).where(_named(project, board)))
     row = found.mappings().one_or_none()
     return None if row is None else _stored(row)
+
+
+async def _read_all(
+    connection: AsyncConnection, refs: Iterable[BoardRef]
+) -> dict[BoardRef, StoredBoard | LaurelsError]:
+    wanted = _names_of(refs)
+    boards = select(*_BOARD).join(wanted, _named(wanted.c.project, wanted.c.board))
+    found: dict[BoardRef, StoredBoard | LaurelsError] = {}
+    for row in (await connection.execute(boards)).mappings():
+        try:
+            found[BoardRef(row["project"], row["board"])] = _stored(row)
+        except LaurelsError as error:
+            found[BoardRef(row["project"], row["board"])] = error
+    return found
+
+
+def _names_of(refs: Iterable[BoardRef], *definitions: list[str]) -> TableValuedAlias:
+    """A table of these names, and of a definition for each if given."""
+    names = list(refs)
+    columns = [[ref.project for ref in names], [ref.board for ref in names], *definitions]
+    labels = ("project", "board", "definition")[: len(columns)]
+    return (
+        func.unnest(*(literal(each, ARRAY(Text)) for each in columns))
+        .table_valued(*(column(label, Text) for label in labels), name="named")
+        .render_derived()
+    )
+
+
+def _retired_among(refs: Iterable[BoardRef]) -> Select[Any, Any]:
+    named, retired = _names_of(refs), tables.retired_definitions
+    is_named = and_(retired.c.project == named.c.project, retired.c.board == named.c.board)
+    return select(retired.c.project, retired.c.board).join(named, is_named)
 
 
 async def _others_with_keys(
@@ -308,6 +350,28 @@ async def _insert(
     }
     inserted = await connection.execute(insert(tables.boards).values(values).returning(*_BOARD))
     return _stored(inserted.mappings().one())
+
+
+async def _insert_all(
+    connection: AsyncConnection, definitions: Mapping[BoardRef, BoardDefinition]
+) -> list[StoredBoard]:
+    """Equal definitions are written as text once."""
+    texts: dict[int, str] = {}
+    for each in definitions.values():
+        if id(each) not in texts:
+            texts[id(each)] = msgspec.json.encode(_stored_definition(each)).decode()
+    named = _names_of(definitions, [texts[id(each)] for each in definitions.values()])
+    numbered = select(
+        named.c.project,
+        named.c.board,
+        cast(named.c.definition, JSONB).label("definition"),
+        tables.board_version.next_value().label("number"),
+    ).subquery()
+    number = numbered.c.number
+    rows = select(numbered.c.project, numbered.c.board, numbered.c.definition, number, number)
+    names = ["project", "board", "definition", "version", "id"]
+    inserted = insert(tables.boards).from_select(names, rows).returning(*_BOARD)
+    return [replace(_stored(row), created=True) for row in (await connection.execute(inserted)).mappings()]
 
 
 async def _update(

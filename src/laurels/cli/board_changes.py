@@ -17,14 +17,18 @@ from laurels.cli.output import printable, table
 from laurels.errors import Conflict, DropNotAllowed, InvalidInput, LaurelsError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from rich.table import Table
 
     from laurels import Laurels
-    from laurels.boards.definition import BoardDefinition
+    from laurels.boards.definition import BoardDefinition, StoredBoard
     from laurels.cli.boards_file import BoardChange
     from laurels.cli.session import CommandSession
+
+# Boards that one query reads.
+READ_TOGETHER = 500
 
 STYLES = {"created": "green", "changed": "yellow", "unchanged": "dim"}
 
@@ -36,7 +40,11 @@ def apply_file(file: Path, allow_drop: list[str], session: CommandSession, *, dr
     async def work(laurels: Laurels) -> tuple[list[BoardChange], bool]:
         await _check_feeds(laurels, file, boards)
         windows: dict[str, list[str]] = {}
-        changes = [await _compare(laurels, file, name, boards[name], windows) for name in in_order(boards)]
+        changes = [
+            await _compare(laurels, (file, name), boards[name], stored, windows)
+            for together in _by_hundreds(in_order(boards))
+            for name, stored in (await _stored(laurels, together)).items()
+        ]
         allowed = allowed_by(named, changes, windows)
         is_allowed = all(drop.window in allowed[each.board] for each in changes for drop in each.drops)
         if not dry_run:
@@ -53,13 +61,33 @@ def apply_file(file: Path, allow_drop: list[str], session: CommandSession, *, dr
         session.output.console.print(hint, soft_wrap=True)
 
 
+def _by_hundreds(names: list[str]) -> Iterator[list[str]]:
+    return (names[first : first + READ_TOGETHER] for first in range(0, len(names), READ_TOGETHER))
+
+
+async def _stored(laurels: Laurels, names: list[str]) -> dict[str, StoredBoard | None]:
+    """These boards as they are now, in this order."""
+    found = await laurels.store.get_all(map(BoardRef.parse, names))
+    stored: dict[str, StoredBoard | None] = {}
+    for name in names:
+        each = found.get(BoardRef.parse(name))
+        if isinstance(each, LaurelsError):
+            raise each
+        stored[name] = each
+    return stored
+
+
 async def _compare(
-    laurels: Laurels, file: Path, board: str, definition: BoardDefinition, windows: dict[str, list[str]]
+    laurels: Laurels,
+    where: tuple[Path, str],
+    definition: BoardDefinition,
+    stored: StoredBoard | None,
+    windows: dict[str, list[str]],
 ) -> BoardChange:
     """What would change on a board. Raises `Conflict` if its entries forbid the change. Adds the current and
     the new windows of a changed board to `windows`.
     """
-    stored = await laurels.store.get(*BoardRef.parse(board))
+    file, board = where
     change = difference(board, stored.definition if stored else None, definition)
     if stored is None or change.kind != "changed":
         return change
@@ -113,17 +141,26 @@ async def _define(
 ) -> None:
     """Defines the boards that change. An error says which boards were applied before it."""
     done: list[str] = []
-    for change in changes:
-        board = change.board
-        if change.kind == "unchanged":
-            continue
-        may_drop = allowed[board] & {drop.window for drop in change.drops}
-        try:
-            await laurels.define(board, boards[board], allow_drop=may_drop)
-        except (InvalidInput, Conflict) as error:
-            applied = f"applied before: {', '.join(done)}" if done else "nothing was applied"
-            raise LaurelsError(f'{file}: ["{board}"] {error.detail} ({applied})') from error
-        done.append(board)
+    for has_feeds in (False, True):  # a fed board exists before its feeder, which may be in another project
+        by_project: dict[str, dict[str, BoardChange]] = {}
+        for change in changes:
+            if change.kind != "unchanged" and bool(boards[change.board].feeds) == has_feeds:
+                ref = BoardRef.parse(change.board)
+                by_project.setdefault(ref.project, {})[ref.board] = change
+        for project, named in by_project.items():
+            consents = {
+                name: allowed[change.board] & {drop.window for drop in change.drops}
+                for name, change in named.items()
+                if change.drops
+            }
+            definitions = {name: boards[change.board] for name, change in named.items()}
+            results = await laurels.define_many(project, definitions, allow_drop=consents)
+            done += (named[each.board].board for each in results if each.problem is None)
+            for each in results:
+                if each.problem:
+                    applied = f"applied: {', '.join(done)}" if done else "nothing was applied"
+                    detail = f'["{named[each.board].board}"] {each.problem.detail}'
+                    raise LaurelsError(f"{file}: {detail} ({applied})")
 
 
 def _picture(changes: list[BoardChange], caption: str | None) -> Table:

@@ -147,6 +147,7 @@ class AsyncClient:
             stream.close()
 
     define = _answering(ClientOperations.define)
+    define_many = _answering(ClientOperations.define_many)
     preview = _answering(ClientOperations.preview)
     definition = _answering(ClientOperations.definition)
     drop = _answering(ClientOperations.drop)

@@ -17,6 +17,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from laurels.arguments import following
+from laurels.boards.defined import Defined
 from laurels.boards.definition import BoardDefinition, StoredBoard
 from laurels.boards.keys import BoardRef, group_text
 from laurels.boards.preview import Preview
@@ -33,7 +34,7 @@ from laurels.scores.results import Among, Distribution, Entry, Page, Percentile,
 from laurels.scores.submission import BatchResult, MetadataSet, Submission, Submitted, check_member
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from laurels.arguments import (
         AboutMatch,
@@ -56,6 +57,8 @@ Query: TypeAlias = "Mapping[str, object]"
 Answer = TypeVar("Answer")
 
 JSON: Final = {"Content-Type": "application/json"}
+# A request that defines boards is answered within some seconds.
+BOARDS_A_REQUEST: Final = 1000
 
 
 class Health(msgspec.Struct, frozen=True):
@@ -67,6 +70,10 @@ class Health(msgspec.Struct, frozen=True):
 
 class _Boards(msgspec.Struct, frozen=True):
     boards: list[StoredBoard]
+
+
+class _Definitions(msgspec.Struct, frozen=True):
+    boards: list[Defined]
 
 
 class _Projects(msgspec.Struct, frozen=True):
@@ -110,6 +117,25 @@ class ClientOperations:
         reply = yield from self._caller.call(Request("PUT", path, _encoded_definition(definition), JSON))
         return replace(decoded(reply, StoredBoard), created=reply.status == 201)
 
+    def define_many(
+        self,
+        project: str,
+        boards: Mapping[str, BoardDefinition | Mapping[str, Any]],
+        *,
+        allow_drop: Mapping[str, str | Iterable[str]] | None = None,
+    ) -> Flow[list[Defined]]:
+        """Defines boards of a project, by name. A refused one stops no other: the results, in the same order,
+        say what became of each. `allow_drop`: for each board, the windows that may lose entries.
+        """
+        path, results = f"{_project(project)}/boards/batch", list[Defined]()
+        consents = {name: _consent(names) for name, names in (allow_drop or {}).items()}
+        for encoded in _board_lines(boards, consents):
+            reply = yield from self._caller.call(
+                Request("POST", path, encoded, {"Content-Type": lines.LINES})
+            )
+            results += decoded(reply, _Definitions).boards
+        return results
+
     def preview(self, board: str, definition: BoardDefinition | Mapping[str, Any]) -> Flow[Preview]:
         """What `define` would change, and the windows and keys that it would make. Changes nothing."""
         request = Request("POST", f"{self._path(board)}/preview", _encoded_definition(definition), JSON)
@@ -124,16 +150,24 @@ class ClientOperations:
         path = _with_query(self._path(board), _consent(allow_drop))
         yield from self._caller.call(Request("DELETE", path), once_gone=True)
 
-    def projects(self) -> Flow[list[str]]:
-        """The projects that have boards and that the key may see, by name."""
-        return (yield from self._read("/v1/projects", _Projects)).projects
+    def projects(self, *, limit: int | None = None, cursor: str | None = None) -> Flow[list[str]]:
+        """The projects that have boards and that the key may see, by name. With a `limit`, so many: `cursor`
+        is the last name of the list before.
+        """
+        path = _with_query("/v1/projects", {"limit": limit, "cursor": cursor})
+        return (yield from self._read(path, _Projects)).projects
 
-    def boards(self, project: str | None = None) -> Flow[list[StoredBoard]]:
-        """The boards of a project, by name; by default of the client's own."""
+    def boards(
+        self, project: str | None = None, *, limit: int | None = None, cursor: str | None = None
+    ) -> Flow[list[StoredBoard]]:
+        """The boards of a project, by name; by default of the client's own. With a `limit`, so many: `cursor`
+        is the name of the last board of the list before.
+        """
         name = project or self._project
         if not name:
             raise InvalidInput.at("project", "name one, or give the client a project")
-        return (yield from self._read(f"{_project(name)}/boards", _Boards)).boards
+        path = _with_query(f"{_project(name)}/boards", {"limit": limit, "cursor": cursor})
+        return (yield from self._read(path, _Boards)).boards
 
     # Scores
 
@@ -400,6 +434,22 @@ def _encoded_definition(definition: BoardDefinition | Mapping[str, Any] | None) 
     if isinstance(definition, BoardDefinition):
         definition = definition.model_dump(mode="json", exclude_defaults=True)
     return _encoded("definition", definition or {})
+
+
+def _board_lines(
+    boards: Mapping[str, BoardDefinition | Mapping[str, Any]], consents: Mapping[str, Query]
+) -> Iterator[bytes]:
+    """The bodies of the requests that define these boards."""
+    body, count = bytearray(), 0
+    for name, definition in boards.items():
+        raw = msgspec.Raw(_encoded_definition(definition))
+        body += msgspec.json.encode({"board": name, "definition": raw, **consents.get(name, {})}) + b"\n"
+        count += 1
+        if count >= BOARDS_A_REQUEST or len(body) >= lines.BYTES:
+            yield bytes(body)
+            body, count = bytearray(), 0
+    if body:
+        yield bytes(body)
 
 
 def _encoded(field: str, value: object) -> bytes:

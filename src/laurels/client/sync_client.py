@@ -130,6 +130,7 @@ class Client:
             stream.close()
 
     define = _answering(ClientOperations.define)
+    define_many = _answering(ClientOperations.define_many)
     preview = _answering(ClientOperations.preview)
     definition = _answering(ClientOperations.definition)
     drop = _answering(ClientOperations.drop)

@@ -26,6 +26,7 @@ from laurels.http.middleware import RequestMiddleware
 from laurels.http.openapi import make_document
 from laurels.http.operation import BOARD
 from laurels.http.routes import (
+    board_batch,
     boards,
     campus,
     console,
@@ -64,6 +65,7 @@ OPERATIONS = [
         live.routes,
         boards.lists,
         boards.routes,
+        board_batch.routes,
         credentials.routes,
         jobs.routes,
         deployment.routes,

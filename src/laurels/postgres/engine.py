@@ -6,7 +6,8 @@ import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Self
 
-from sqlalchemy import NullPool, event, exc, func, select, text
+from sqlalchemy import NullPool, Text, event, exc, func, literal, select, text
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from laurels.errors import InvalidInput, LaurelsError, OutcomeUnknown, Unavailable
@@ -14,7 +15,7 @@ from laurels.masking import masked
 from laurels.outcomes import Outcome, of_postgres
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Sequence
     from types import TracebackType
 
     import psycopg
@@ -135,6 +136,12 @@ class Postgres:
 async def take_turn(connection: AsyncConnection, name: str) -> None:
     """Locks the name until the end of the transaction; waits while another transaction has it."""
     await connection.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(name, 0))))
+
+
+async def take_turns(connection: AsyncConnection, names: Sequence[str]) -> None:
+    """As `take_turn`, for many names, in this order: transactions that take several need the same order."""
+    given = func.unnest(literal(names, ARRAY(Text))).column_valued("name")
+    await connection.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(given, 0))))
 
 
 def unavailable(address: str, error: exc.SQLAlchemyError) -> Unavailable:

@@ -3,11 +3,12 @@
 from typing import Annotated
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 from starlette.responses import Response
 
 from laurels.access.store.api_keys import EVERY_PROJECT
 from laurels.boards.definition import BoardDefinition, Owner, StoredBoard, parse_definition
+from laurels.boards.operations import LONGEST_LIST
 from laurels.boards.preview import Preview
 from laurels.errors import Forbidden, NotFound
 from laurels.http import body
@@ -71,16 +72,30 @@ class BoardAnswer(Struct, frozen=True):
 
 
 class Boards(Struct, frozen=True):
-    """The boards of a project, sorted by name."""
+    """The boards of a project, sorted by name. `next`, with a `limit`: the cursor for those after them, or
+    null.
+    """
 
     project: str
     boards: list[BoardAnswer]
+    next: str | UnsetType | None = UNSET
 
 
 class Projects(Struct, frozen=True):
-    """The projects that have boards and that the key may see, sorted by name."""
+    """The projects that have boards and that the key may see, sorted by name. `next`, with a `limit`: the
+    cursor for those after them, or null.
+    """
 
     projects: list[str]
+    next: str | UnsetType | None = UNSET
+
+
+class ListParameters(Struct, forbid_unknown_fields=True):
+    limit: Annotated[
+        Annotated[int, Meta(ge=1, le=LONGEST_LIST)] | None,
+        Meta(description="How many to list; left out: all.", examples=[100]),
+    ] = None
+    cursor: Annotated[str | None, Meta(description="`next` of the list before.", examples=["arcade"])] = None
 
 
 class DefineParameters(Struct, forbid_unknown_fields=True):
@@ -112,24 +127,31 @@ def decode_definition(_: Call, sent: bytes) -> BoardDefinition:
     return parse_definition(body.decode(sent, _anything))
 
 
-@lists.get("/v1/projects", scope="read", example={"projects": ["acme"]})
-async def list_projects(call: Call) -> Projects:
+@lists.get("/v1/projects", scope="read", example={"projects": ["acme"], "next": None})
+async def list_projects(call: Call, query: ListParameters) -> Projects:
     """List the projects.
 
     Only projects that have boards and that the key may see.
     """
-    projects = await call.laurels.store.projects()
-    return Projects([project for project in projects if call.principal.may_see(project)])
+    limit, after = query.limit, query.cursor or ""
+    if not call.principal.may_see(EVERY_PROJECT):
+        projects = await call.laurels.store.projects()
+        seen = [each for each in projects if each > after and call.principal.may_see(each)]
+        return Projects(seen, None if limit else UNSET)
+    projects = await call.laurels.store.projects(limit and limit + 1, after)
+    return Projects(projects[:limit], _next(projects, limit))
 
 
-@routes.get(f"{PROJECT}/boards", scope="read", example={"project": "acme", "boards": [_BOARD]})
-async def list_boards(call: Call) -> Boards:
+@routes.get(f"{PROJECT}/boards", scope="read", example={"project": "acme", "boards": [_BOARD], "next": None})
+async def list_boards(call: Call, query: ListParameters) -> Boards:
     """List the boards of a project.
 
     Sorted by name, each with its complete definition.
     """
-    boards = await call.laurels.store.boards(call.project)
-    return Boards(call.project, [_answer(stored) for stored in boards])
+    limit = query.limit
+    boards = await call.laurels.store.boards(call.project, limit and limit + 1, query.cursor or "")
+    ahead = _next([stored.board for stored in boards], limit)
+    return Boards(call.project, [_answer(stored) for stored in boards[:limit]], ahead)
 
 
 @routes.put(
@@ -156,7 +178,7 @@ async def define_board(call: Call, query: DefineParameters, given: BoardDefiniti
     these windows. Feeding a board of another project and naming keys in Valkey (`keys`) need a key for every
     project.
     """
-    await _check_reach(call, given)
+    await check_reach(call, call.name, given)
     stored = await call.laurels.define(call.board, given, allow_drop=_consent(query.allow_drop))
     return JsonResponse(encode(_answer(stored)), status=201 if stored.created else 200)
 
@@ -191,20 +213,27 @@ async def preview_board(call: Call, given: BoardDefinition) -> Preview:
 
     Shows what the definition would do, and changes nothing. `PUT` and this refuse the same definitions.
     """
-    await _check_reach(call, given)
+    await check_reach(call, call.name, given)
     return await call.laurels.preview(call.board, given)
+
+
+def _next(names: list[str], limit: int | None) -> str | UnsetType | None:
+    """The cursor after a list, of which one name more was read."""
+    if limit is None:
+        return UNSET
+    return names[limit - 1] if len(names) > limit else None
 
 
 def _answer(stored: StoredBoard) -> BoardAnswer:
     return msgspec.convert(stored, BoardAnswer, from_attributes=True)
 
 
-async def _check_reach(call: Call, definition: BoardDefinition) -> None:
+async def check_reach(call: Call, board: str, definition: BoardDefinition) -> None:
     """Raises `Forbidden` if a key of one project adds feeds to other projects or changes the key names."""
     beyond = [feed for feed in definition.feeds if not call.principal.may_see(feed.partition("/")[0])]
     if not beyond and (definition.keys is None or call.principal.may_see(EVERY_PROJECT)):
         return
-    stored = await call.laurels.store.get(call.project, call.name)
+    stored = await call.laurels.store.get(call.project, board)
     for feed in beyond:
         if stored is None or feed not in stored.definition.feeds:
             raise Forbidden(f"feeds: {feed} is in another project; this needs a key for {EVERY_PROJECT}")
