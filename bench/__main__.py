@@ -11,6 +11,7 @@ import uvloop
 from bench import (
     accrual,
     archive,
+    boards,
     finalize,
     http,
     index,
@@ -39,6 +40,7 @@ BENCHMARKS = {
     "accrual": accrual.run,
     "finalize": finalize.run,
     "start": start.run,
+    "boards": boards.run,
 }
 MEMBERS = {
     "writes": 1_000_000,
@@ -54,6 +56,7 @@ MEMBERS = {
     "accrual": 3_000,  # users
     "finalize": 100_000,  # users
     "start": 7,  # turns
+    "boards": 10_000,  # boards
 }
 
 
@@ -61,7 +64,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", choices=[*BENCHMARKS, []], help="which benchmarks (default: all)")
     parser.add_argument(
-        "--members", "--records", type=int, help="how many members (default: 1M; reads 10M), or records (10k)"
+        "--members",
+        "--records",
+        "--boards",
+        type=int,
+        help="how many members (default: 1M; reads 10M), records (10k) or boards (10k)",
     )
     chosen = parser.parse_args()
     console.print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}", style="dim")
