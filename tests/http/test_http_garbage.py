@@ -33,7 +33,7 @@ async def test_what_is_there_is_frozen_while_the_service_runs():
 async def test_a_frozen_cycle_is_freed_when_memory_has_grown(monkeypatch: pytest.MonkeyPatch):
     memory = 1000
     monkeypatch.setattr(garbage, "CHECK_SECONDS", 0.001)
-    monkeypatch.setattr(garbage, "most_memory", lambda: memory)
+    monkeypatch.setattr(garbage, "memory", lambda: memory)
     cycle = Cycle()
     alive = weakref.ref(cycle)
     async with frozen_heap():
@@ -46,8 +46,11 @@ async def test_a_frozen_cycle_is_freed_when_memory_has_grown(monkeypatch: pytest
         assert gc.get_freeze_count() > 10_000
 
 
-def test_memory_is_a_number_that_grows():
-    before = garbage.most_memory()
-    block = bytearray(64 * 2**20)
+def test_memory_is_what_the_process_has_now():
+    before = garbage.memory()
+    block = bytearray(256 * 2**20)
     block[::4096] = b"x" * len(block[::4096])
-    assert garbage.most_memory() > before > 0
+    grown = garbage.memory()
+    del block
+    assert 0 < before < grown - 200 * 2**20
+    assert garbage.memory() < grown - 200 * 2**20

@@ -104,6 +104,7 @@ def test_workers_make_their_app_from_the_settings(endpoints: Endpoints):
         "LAURELS_POSTGRES_URL": endpoints.postgres_url,
         "LAURELS_BOOTSTRAP_KEY": "from-the-first-start",
         "LAURELS_LOG_FORMAT": "json",
+        "LAURELS_ACCESS_LOG": "all",
     }
     with listening() as listener:
         command = [sys.executable, "-m", "uvicorn", "--factory", "laurels.http.app:app_from_settings"]

@@ -14,6 +14,7 @@ import asyncio
 import gc
 import resource
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -48,14 +49,20 @@ def freeze() -> None:
 
 
 async def _watch() -> None:
-    frozen_at = most_memory()
+    frozen_at = memory()
     while True:
         await asyncio.sleep(CHECK_SECONDS)
-        if most_memory() > frozen_at * GROWTH:
+        now = memory()
+        if now > frozen_at * GROWTH:
             freeze()
-            frozen_at = most_memory()
+            now = frozen_at = memory()
+        frozen_at = min(frozen_at, now)
 
 
-def most_memory() -> int:
-    """The most memory that the process ever had; in KiB on Linux, in bytes on macOS."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+def memory() -> int:
+    """The resident memory of the process in bytes; where there is no /proc, the most that it ever was."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return pages * resource.getpagesize()
