@@ -150,7 +150,7 @@ class Fold:
         op = self._board.fold_op(self._zoned)
         if op == "sum":
             total: Score = 0
-            for day in days:  # `sum` rounds otherwise than Lua since Python 3.12
+            for day in days:  # since Python 3.12, `sum` rounds differently from Lua
                 total += day.score
             return FoldedEntry(total, max(day.moment for day in days)) if self._is_score(total) else None
         result = days[0]
