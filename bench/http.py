@@ -28,6 +28,7 @@ from laurels.access import players
 
 if TYPE_CHECKING:
     from collections.abc import Generator
+    from contextlib import AbstractContextManager
 
 KEY = "bench-key-of-the-service"
 PROJECT = "/v1/projects/bench"
@@ -78,19 +79,20 @@ async def run(members: int) -> bool:
     if shutil.which("wrk") is None:
         console.print("[red]wrk is missing: install it (apt install wrk, brew install wrk)[/]")
         return False
-    with ExitStack() as running:
-        folder = running.enter_context(temporary_folder())
-        bare = running.enter_context(bare_app())
-        service = running.enter_context(serving(folder / "data"))
+    with ExitStack() as servers:
+        folder = servers.enter_context(temporary_folder())
+        bare = servers.enter_context(bare_app())
+        service = servers.enter_context(serving(folder / "data"))
         tokens = folder / "tokens"
         fill(service, members, tokens)
         load = Load(members, tokens)
         good = measure_kinds(load, bare, service)
         good = measure_connections(load, service) and good
-    with ExitStack() as running:
-        folder = running.enter_context(temporary_folder())
-        quiet = running.enter_context(serving(folder / "quiet", LAURELS_LOG_LEVEL="warning"))
-        usual = running.enter_context(serving(folder / "usual"))
+    with ExitStack() as servers:
+        folder = servers.enter_context(temporary_folder())
+        tokens = folder / "tokens"
+        quiet = servers.enter_context(serving(folder / "quiet", LAURELS_LOG_LEVEL="warning"))
+        usual = servers.enter_context(serving(folder / "usual"))
         for port in (quiet, usual):
             fill(port, members // 10, tokens)
         return measure_log(Load(members // 10, tokens), quiet, usual) and good
@@ -234,29 +236,24 @@ def temporary_folder() -> Generator[Path]:
         yield folder
 
 
-@contextmanager
-def serving(data_dir: Path, **settings: str) -> Generator[int]:
-    """Starts the service with default settings; yields its port."""
+def serving(data_dir: Path, **settings: str) -> AbstractContextManager[int]:
+    """Runs the service with default settings; its port."""
     port = free_port()
     command = [sys.executable, "-m", "laurels.cli", "serve", "--port", str(port), "--data-dir", str(data_dir)]
-    environment = os.environ | {"LAURELS_BOOTSTRAP_KEY": KEY, **settings}
-    with subprocess.Popen(
-        [*command, "--json"], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    ) as process:
-        try:
-            wait_for(port, process)
-            yield port
-        finally:
-            process.terminate()
-            process.wait()
+    return running(port, [*command, "--json"], {"LAURELS_BOOTSTRAP_KEY": KEY, **settings})
+
+
+def bare_app() -> AbstractContextManager[int]:
+    """Runs an app that reads the body and answers with a constant, on the service's server; its port."""
+    port = free_port()
+    return running(port, [sys.executable, "-m", "bench.http_apps", str(port), "bench.http_apps:bare"], {})
 
 
 @contextmanager
-def bare_app() -> Generator[int]:
-    """Starts an app that reads the body and answers with a constant, on the service's server."""
-    port = free_port()
-    command = (sys.executable, "-m", "bench.http_apps", str(port), "bench.http_apps:bare")
-    with subprocess.Popen(command) as process:
+def running(port: int, command: list[str], settings: dict[str, str]) -> Generator[int]:
+    with subprocess.Popen(
+        command, env=os.environ | settings, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
         try:
             wait_for(port, process)
             yield port
