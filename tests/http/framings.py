@@ -11,6 +11,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 END: Final = b"\r\n\r\n"
+KINDS: Final = (
+    "lengths",
+    "codings",
+    "chunks",
+    "request_lines",
+    "targets",
+    "headers",
+    "sizes",
+    "connections",
+    "upgrades",
+    "pipelines",
+)
 
 # What becomes of the connection: the canary is answered; the server closes; what follows still belongs to the
 # request, so that the client has to close.
@@ -93,17 +105,8 @@ class Corpus:
         written = size % len(body) if b"%" in size else size
         return b"%b%b\r\n%b\r\n%b" % (written, extension, body, end)
 
-    def framings(self) -> Iterator[Framing]:
-        yield from self.lengths()
-        yield from self.codings()
-        yield from self.chunks()
-        yield from self.request_lines()
-        yield from self.targets()
-        yield from self.headers()
-        yield from self.sizes()
-        yield from self.connections()
-        yield from self.upgrades()
-        yield from self.pipelines()
+    def of_kind(self, kind: str) -> Iterator[Framing]:
+        return getattr(self, kind)()
 
     def good(self, name: str, sent: bytes, *statuses: int, after: After = "goes on") -> Framing:
         return Framing(name, sent, statuses or (200,), after, (self.member("first"),))
