@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 from contextlib import AsyncExitStack, ExitStack
 from datetime import UTC, datetime
@@ -39,6 +40,17 @@ _numbers = count(1)
 
 # A shell has what it starts in the background ignore SIGINT, and so the processes that the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is imported and collected here lives until the end: garbage collection need not visit it."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
