@@ -73,6 +73,12 @@ def test_version_in_json_draws_nothing():
     assert imported & (HEAVY | OF_WORK - {"msgspec"}) == set()
 
 
+def test_a_command_exits_without_a_last_garbage_collection():
+    told_at_the_end = "import atexit, gc, sys; atexit.register(lambda: print(gc.get_freeze_count()))"
+    program = f"{told_at_the_end}; from laurels.cli import main; sys.argv = ['', 'version']; main()"
+    assert int(python(program).split()[-1]) > 10_000
+
+
 @pytest.mark.parametrize("words", [[], ["--help"]])
 def test_help_imports_no_command(words: list[str]):
     output, imported = started(words)

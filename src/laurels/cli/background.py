@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
+from laurels.cli.application import exit_at_once
 from laurels.engine import Laurels
 from laurels.jobs.agenda import AGENDA, LOOPS
 from laurels.jobs.runner import Runner
@@ -58,6 +59,7 @@ def run(data_dir: Path | None, output: Output) -> None:
 
 def serve_parent() -> None:
     """Works until the parent closes our stdin, which it does however it ends."""
+    exit_at_once()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which stops us
     configure_logs(load_settings())
 
