@@ -61,7 +61,8 @@ class Deployment:
             try:
                 for part in self._parts:
                     self._start(part)
-                until(self.is_ready)
+                with httpx.Client(base_url=self.url) as http:
+                    until(lambda: _is_ready(http))
                 yield self
             finally:
                 for process in self._processes.values():
@@ -78,12 +79,6 @@ class Deployment:
                 )
                 for _ in range(count)
             ]
-
-    def is_ready(self) -> bool:
-        try:
-            return httpx.get(f"{self.url}/readyz").status_code == 200
-        except httpx.TransportError:
-            return False
 
     def log(self, part: Part) -> str:
         return (self._folder / f"{part}.log").read_text()
@@ -149,3 +144,10 @@ class Deployment:
 async def in_thread(work: Callable[[], None]) -> None:
     """So that the load goes on meanwhile."""
     await anyio.to_thread.run_sync(work)
+
+
+def _is_ready(http: httpx.Client) -> bool:
+    try:
+        return http.get("/readyz").status_code == 200
+    except httpx.TransportError:
+        return False
