@@ -12,19 +12,27 @@ TOGETHER: Final = {"cli", "client", "web"}
 LONGEST: Final = (
     "web",
     "cli",
+    "tests/faults/test_kills.py",
+    "tests/valkey/test_cluster.py",
     "tests/history/test_archived_windows.py",
-    "tests/journal/test_rebuild.py",
+    "tests/scores/test_oracle.py",
+    "tests/faults/test_failovers.py",
     "tests/docs/test_snippets.py",
     "tests/http/test_http_fuzz.py",
+    "tests/faults/test_outages.py",
     "tests/history/test_snapshots.py",
-    "tests/scores/test_oracle.py",
-    "tests/valkey/test_cluster.py",
+    "tests/http/test_http_framings.py",
+    "tests/faults/test_troubles.py",
+    "tests/journal/test_rebuild.py",
     "tests/journal/test_drain.py",
     "tests/boards/test_drops.py",
     "tests/activity/test_finalize.py",
     "tests/embedded/test_embedded_silence.py",
 )
-"""A process that begins one of these last would end minutes after the others."""
+"""A process that begins one of these last would end minutes after the others.
+
+Those of faults and of the cluster mostly wait: they begin one by one, between those that compute.
+"""
 
 
 def scope_of(nodeid: str) -> str:
