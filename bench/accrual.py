@@ -14,7 +14,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
-from bench.ground import Ground, Raw, ground, show_turns
+from bench.ground import Ground, Raw, ground
+from bench.results import Results, rates_in_turns
 from laurels.activity.seed import add_events, populate
 from laurels.activity.simulator import SimulationPlan, World, simulate
 from laurels.activity.valkey_keys import STREAMS
@@ -28,7 +29,7 @@ TARGET = 5.0
 Fields = dict[str, str]
 
 
-async def run(users: int) -> bool:
+async def run(users: int) -> Results:
     plain: list[float] = []
     ours: list[float] = []
     chance = random.Random(7)  # noqa: S311  # data, not secrets
@@ -49,8 +50,7 @@ async def run(users: int) -> bool:
             if turn:  # the first turn opens connections
                 plain.append(A_TURN / theirs)
                 ours.append(A_TURN / own)
-    title = f"Accrual, {users:,} users, turns of {A_TURN:,} events"
-    return show_turns(title, ("plain loop", plain), ("accrual", ours), TARGET)
+    return Results([rates_in_turns("events applied", ours, ("plain loop", plain), least=TARGET)])
 
 
 async def time_ours(here: Ground) -> float:

@@ -10,11 +10,13 @@ import tracemalloc
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from bench.ground import console, ground, table, verdict
-from bench.stalls import Held, Watch, is_as_rare
+from bench.ground import ground
+from bench.results import Results, Row
+from bench.stalls import Held, Watch, as_rare
 
 # A scan holds some hundreds of entries at a time, however large the window is.
-MEMORY_LIMIT = 64 * 1024**2
+MIB = 1024**2
+MEMORY_MIB = 64
 # Even for short work, the control must run long enough to show the machine's noise.
 LEAST_CONTROL_SECONDS = 1.0
 BOARDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
@@ -24,12 +26,9 @@ BOARDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 }
 
 
-async def run(members: int) -> bool:
-    drawn = table(
-        f"Archiving a window of {members:,} entries",
-        "board", "seconds", "entries/s", "memory", "mean ms", "longest ms", "over 10 ms", "",
-    )  # fmt: skip
-    ours, control, is_small = Held(), Held(), True
+async def run(members: int) -> Results:
+    rows: list[Row] = []
+    ours, control = Held(), Held()
     for name, (fields, policy) in BOARDS.items():
         async with ground(datetime(2025, 10, 24, 12, tzinfo=UTC)) as place:
             definition = {
@@ -54,18 +53,16 @@ async def run(members: int) -> bool:
             again = await place.laurels.snapshot_taker.take_due(None)
             _, peak = tracemalloc.get_traced_memory()
             tracemalloc.stop()
-            holds = peak < MEMORY_LIMIT and taken.snapshots == again.snapshots == 1
-            is_small = is_small and holds
-            drawn.add_row(
-                name,
-                f"{seconds:.1f}",
-                f"{members / seconds:,.0f}",
-                f"{peak / 1024**2:.1f} MiB",
-                f"{1000 * held.seconds / max(1, held.commands):.2f}",
-                f"{1000 * held.longest:.1f}" if held.over else "< 10",
-                f"{held.over} of {held.commands}",
-                verdict(holds=holds),
+            holds = peak <= MEMORY_MIB * MIB and taken.snapshots == again.snapshots == 1
+            rows += (
+                Row(name, f"{members / seconds:,.0f} entries/s; {held}"),
+                Row(
+                    f"{name}: memory of Python",
+                    f"{peak / MIB:.1f} MiB",
+                    "",
+                    None,
+                    f"≤ {MEMORY_MIB} MiB",
+                    holds,
+                ),
             )
-    console.print(drawn)
-    console.print("Memory is what Python holds.", style="dim")
-    return is_as_rare(ours, control) and is_small
+    return Results([*rows, as_rare(ours, control)])

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.ground import console, table, temporary_servers, verdict
+from bench.ground import temporary_servers
+from bench.results import Results, Row, judged
 from laurels import Laurels
 from laurels.jobs.agenda import AGENDA
 from laurels.jobs.runner import Runner
@@ -42,7 +43,7 @@ class Idle:
     """Each time that the journal's figures are read for /metrics and /readyz."""
 
 
-async def run(boards: int) -> bool:
+async def run(boards: int) -> Results:
     with temporary_servers() as urls:
         async with opened(urls) as laurels:
             await define(laurels, "few", FEW)
@@ -59,21 +60,18 @@ async def run(boards: int) -> bool:
             each = (resident_bytes() - before) / boards
             many = await idle(laurels)
     rows = [
-        ("definitions a second", f"{defined:,.0f}", f"≥ {DEFINITIONS:,}", defined >= DEFINITIONS),
-        ("first scores a second", f"{scored:,.0f}", f"≥ {FIRST_SCORES:,}", scored >= FIRST_SCORES),
-        ("bytes of memory a board", f"{each:,.0f}", f"≤ {BYTES:,}", each <= BYTES),
+        Row("definitions", f"{defined:,.0f}/s", "", None, *judged(defined, least=DEFINITIONS)),
+        Row("first scores", f"{scored:,.0f}/s", "", None, *judged(scored, least=FIRST_SCORES)),
+        Row("memory of the process a board", f"{each:,.0f} B", "", None, *judged(each, most=BYTES)),
     ]
     for what, now, then in (
-        ("idle worker, ms a second", many.worker, few.worker),
-        ("its sweep, ms a second", many.sweep, few.sweep),
-        ("figures for /metrics, ms", many.metrics, few.metrics),
+        ("idle worker, each second", many.worker, few.worker),
+        ("its sweep, each second", many.sweep, few.sweep),
+        ("figures for /metrics", many.metrics, few.metrics),
     ):
-        rows.append((what, f"{now:.2f}, {FEW} boards {then:.2f}", f"≤ {IDLE}x", now <= IDLE * then))
-    drawn = table(f"{boards:,} boards", "what", "ours", "target", "holds")
-    for what, ours, target, holds in rows:
-        drawn.add_row(what, ours, target, verdict(holds=holds))
-    console.print(drawn)
-    return all(holds for *_, holds in rows)
+        beside = f"{FEW} boards: {then:.2f} ms"
+        rows.append(Row(what, f"{now:.2f} ms", beside, now / then, *judged(now / then, most=IDLE)))
+    return Results(rows)
 
 
 def opened(urls: Endpoints) -> Laurels:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from bench.archive import LEAST_CONTROL_SECONDS
-from bench.ground import Ground, console, ground, table
-from bench.stalls import Held, Watch, is_as_rare
+from bench.ground import Ground, ground
+from bench.results import Results, Row, judged
+from bench.stalls import Held, Watch, as_rare
 from laurels.activity.store.people import Campus
 from laurels.activity.valkey_keys import ActivityKeys, shard_of
 
@@ -29,11 +30,8 @@ COUNTERS = (
 PEERS = 3
 
 
-async def run(members: int) -> bool:
-    drawn = table(
-        f"A campus's day of {members:,} active users",
-        "work", "seconds", "users/s", "mean ms", "longest ms", "over 10 ms",
-    )  # fmt: skip
+async def run(members: int) -> Results:
+    found: list[Row] = []
     ours, control, rows = Held(), Held(), 0
     async with ground(NOON) as place:
         activity = place.laurels.activity
@@ -61,20 +59,13 @@ async def run(members: int) -> bool:
             seconds = time.perf_counter() - began
             held = watch.stop()
             ours.add(held)
-            drawn.add_row(
-                name,
-                f"{seconds:.1f}",
-                f"{members / seconds:,.0f}",
-                f"{1000 * held.seconds / max(1, held.commands):.2f}",
-                f"{1000 * held.longest:.1f}" if held.over else "< 10",
-                f"{held.over} of {held.commands}",
-            )
+            found.append(Row(name, f"{members / seconds:,.0f} users/s; {held}"))
             control.add(watch.control(held, max(held.seconds / 2, LEAST_CONTROL_SECONDS)))
             place.clock.now += (timedelta(hours=12, minutes=6) if do is score else timedelta(0)) // timedelta(
                 microseconds=1
             )
-    console.print(drawn)
-    return is_as_rare(ours, control) and rows == members
+    complete = Row("users of the day", f"{rows:,}", "", None, *judged(rows, least=members))
+    return Results([*found, complete, as_rare(ours, control)])
 
 
 def seed(place: Ground, members: int) -> None:

@@ -4,30 +4,33 @@ from __future__ import annotations
 
 import random
 import shutil
-import statistics
+import sys
 import tempfile
+import time
 from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import redis
 from rich.console import Console
 from rich.progress import track
-from rich.table import Table
 
+from bench.results import tail_of
 from laurels import Laurels, Submission, embedded
 from laurels.clock import FixedClock
 from laurels.moments import moment_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Generator, Iterable, Iterator
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable, Iterator
     from datetime import datetime
 
+    from bench.results import Tail
     from laurels.embedded import Endpoints
 
+T = TypeVar("T")
 Raw = Any  # redis-py types its client only in part
-console = Console()
+console = Console(width=None if sys.stdout.isatty() else 160)
 FOUR_WINDOWS = [{"period": period} for period in ("daily", "weekly", "monthly", "all_time")]
 
 
@@ -37,11 +40,11 @@ class Ground:
     raw: Raw
     clock: FixedClock
 
-    async def fill(self, board: str, members: int, seed: int = 1) -> None:
-        """Gives every member an entry with a random score."""
-        chosen = random.Random(seed)  # noqa: S311  # data, not secrets
-        scores = (Submission(member(i), chosen.randrange(1_000_000)) for i in range(members))
-        await self.laurels.submit_many(board, shown(scores, members, f"filling {board}"))
+    async def fill(self, board: str, members: int, first: int = 0) -> None:
+        """Gives every member from the first on an entry with a random score."""
+        chosen = random.Random(first)  # noqa: S311  # data, not secrets
+        scores = (Submission(member(i), chosen.randrange(1_000_000)) for i in range(first, members))
+        await self.laurels.submit_many(board, shown(scores, members - first, f"filling {board}"))
 
 
 @asynccontextmanager
@@ -85,27 +88,14 @@ def shown(submissions: Iterable[Submission], total: int, what: str) -> Iterator[
     return iter(track(submissions, what, total, console=console, transient=True))
 
 
-def table(title: str, *columns: str) -> Table:
-    drawn = Table(title=title, title_justify="left")
-    for number, column in enumerate(columns):
-        drawn.add_column(column, justify="left" if number == 0 else "right")
-    return drawn
-
-
-def verdict(*, holds: bool) -> str:
-    return "[green]holds[/]" if holds else "[red]missed[/]"
-
-
-def show_turns(
-    title: str, base: tuple[str, list[float]], ours: tuple[str, list[float]], target: float
-) -> bool:
-    """Prints two rates and their ratio in each turn; returns whether the median ratio reaches the target."""
-    ratios = [rate / other for rate, other in zip(ours[1], base[1], strict=True)]
-    holds = statistics.median(ratios) >= target
-    drawn = table(title, "", "median a second", "least")
-    for name, rates in (base, ours):
-        drawn.add_row(name, f"{statistics.median(rates):,.0f}", f"{min(rates):,.0f}")
-    ratio = f"{ours[0]} by {base[0]}, target {target}"
-    drawn.add_row(ratio, f"{statistics.median(ratios):.2f}", f"{min(ratios):.2f}")
-    console.print(drawn, verdict(holds=holds))
-    return holds
+async def in_turns(
+    asked: Iterable[T], ours: Callable[[T], Awaitable[object]], other: Callable[[T], Awaitable[object]]
+) -> tuple[Tail, Tail]:
+    """Times both with the same arguments, in turns, so that both meet the same noise."""
+    times: tuple[list[float], list[float]] = ([], [])
+    for each in asked:
+        for ask, taken in zip((ours, other), times, strict=True):
+            began = time.perf_counter()
+            await ask(each)
+            taken.append(time.perf_counter() - began)
+    return tail_of(times[0]), tail_of(times[1])

@@ -1,7 +1,8 @@
 """The service over HTTP, as `laurels serve` starts it, beside an app that does nothing on the same server.
 
-wrk sends new scores to a board with four windows. Each kind of request has its turn with both apps; a ratio
-is that of the rates in one turn.
+wrk sends new scores to a board with four windows over 32 connections, unless another number is given. Each
+kind of request has its turn with both apps; a ratio is that of the rates in one turn. The default log has its
+turns beside a service that logs warnings only.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import sys
 import tempfile
 import time
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,7 +25,8 @@ from typing import TYPE_CHECKING
 import httpx
 import msgspec
 
-from bench.ground import console, member, table, verdict
+from bench.ground import member
+from bench.results import CannotMeasure, Results, Row, Tail, judged
 from laurels.access import players
 
 if TYPE_CHECKING:
@@ -56,6 +59,8 @@ OF_BARE = {
 # default log by that with the log at `warning`.
 TAIL, OF_FEW, OF_QUIET = 5.0, 0.9, 0.9
 COMPARED = ("submit", "page of 10", "standing")
+SHARES = ("p50", "p99", "p999")
+WITHOUT_WRK = "wrk is missing: install it (apt install wrk, brew install wrk)"
 
 _runs = count(int(time.time()))
 
@@ -75,10 +80,9 @@ class Seen(msgspec.Struct):
         return self.requests / self.seconds
 
 
-async def run(members: int) -> bool:
+async def run(members: int) -> Results:
     if shutil.which("wrk") is None:
-        console.print("[red]wrk is missing: install it (apt install wrk, brew install wrk)[/]")
-        return False
+        raise CannotMeasure(WITHOUT_WRK)
     with ExitStack() as servers:
         folder = servers.enter_context(temporary_folder())
         bare = servers.enter_context(bare_app())
@@ -86,8 +90,7 @@ async def run(members: int) -> bool:
         tokens = folder / "tokens"
         fill(service, members, tokens)
         load = Load(members, tokens)
-        good = measure_kinds(load, bare, service)
-        good = measure_connections(load, service) and good
+        rows = [*measure_kinds(load, bare, service), *measure_connections(load, service)]
     with ExitStack() as servers:
         folder = servers.enter_context(temporary_folder())
         tokens = folder / "tokens"
@@ -95,7 +98,7 @@ async def run(members: int) -> bool:
         usual = servers.enter_context(serving(folder / "usual"))
         for port in (quiet, usual):
             fill(port, members // 10, tokens)
-        return measure_log(Load(members // 10, tokens), quiet, usual) and good
+        return Results([*rows, *measure_log(Load(members // 10, tokens), quiet, usual)])
 
 
 class Load:
@@ -126,78 +129,57 @@ class Load:
         return msgspec.json.decode(ran.stdout.partition("RESULT ")[2], type=Seen)
 
 
-def measure_kinds(load: Load, bare: int, service: int) -> bool:
+def measure_kinds(load: Load, bare: int, service: int) -> list[Row]:
     seen: dict[str, list[tuple[Seen, Seen]]] = {kind: [] for kind in OF_BARE}
     for kind in OF_BARE:
         load(service, kind, seconds=1)  # warm
     for _ in range(TURNS):
         for kind in OF_BARE:
             seen[kind].append((load(bare, kind), load(service, kind)))
-    drawn = table(
-        f"Requests over HTTP, {CONNECTIONS} connections, median of {TURNS} turns of {SECONDS} s",
-        *("request", "a second", "p50 ms", "p99 ms", "p99.9 ms", "p99/p50", "of the bare app", "target", ""),
-    )
-    good = True
+    rows: list[Row] = []
     for kind, target in OF_BARE.items():
         ours = [each for _, each in seen[kind]]
-        ratio = statistics.median(each.rate / other.rate for other, each in seen[kind])
+        row = compared(kind, ours, ("bare app", [other for other, _ in seen[kind]]), target)
         tail = statistics.median(each.p99 / each.p50 for each in ours)
-        holds = ratio >= (target or 0) and tail <= TAIL and not any(each.failed for each in ours)
-        good = good and holds
-        drawn.add_row(
-            kind,
-            f"{statistics.median(each.rate for each in ours):,.0f}",
-            *(milliseconds(ours, share) for share in ("p50", "p99", "p999")),
-            f"{tail:.1f}",
-            f"{ratio:.2f}",
-            f"≥ {target or 0:g}, tail ≤ {TAIL:g}",
-            verdict(holds=holds),
-        )
-    rates = [other.rate for turns in seen.values() for other, _ in turns]
-    drawn.add_row("bare ASGI app", f"{statistics.median(rates):,.0f}", *[""] * 7)
-    console.print(drawn)
-    return good
+        holds = row.holds is not False and tail <= TAIL and not any(each.failed for each in ours)
+        bound = ", ".join(filter(None, (row.target, f"p99 ≤ {TAIL:g} p50")))
+        rows.append(replace(row, target=bound, holds=holds))
+    return rows
 
 
-def measure_connections(load: Load, service: int) -> bool:
-    drawn = table(
-        f"{MANY_CONNECTIONS} connections beside {CONNECTIONS}, median of {TURNS} turns",
-        *("request", "a second", "p99 ms", "ratio", "target", ""),
-    )
-    good = True
+def measure_connections(load: Load, service: int) -> list[Row]:
+    rows: list[Row] = []
     for kind in COMPARED:
         turns = [(load(service, kind), load(service, kind, MANY_CONNECTIONS)) for _ in range(TURNS)]
-        ratio = statistics.median(many.rate / few.rate for few, many in turns)
-        many = [each for _, each in turns]
-        holds = ratio >= OF_FEW
-        good = good and holds
-        rate = f"{statistics.median(each.rate for each in many):,.0f}"
-        row = (kind, rate, milliseconds(many, "p99"), f"{ratio:.2f}", f"≥ {OF_FEW:g}")
-        drawn.add_row(*row, verdict(holds=holds))
-    console.print(drawn)
-    return good
+        few, many = [few for few, _ in turns], [many for _, many in turns]
+        what = f"{kind}, {MANY_CONNECTIONS} connections"
+        rows.append(compared(what, many, (f"{CONNECTIONS} connections", few), OF_FEW))
+    return rows
 
 
-def measure_log(load: Load, quiet: int, usual: int) -> bool:
-    drawn = table(
-        f"The default log beside LAURELS_LOG_LEVEL=warning, median of {TURNS} turns",
-        *("request", "a second", "ratio", "target", ""),
-    )
-    good = True
+def measure_log(load: Load, quiet: int, usual: int) -> list[Row]:
+    rows: list[Row] = []
     for kind in COMPARED:
         for port in (quiet, usual):
             load(port, kind, seconds=1)
         turns = [(load(quiet, kind), load(usual, kind)) for _ in range(TURNS)]
-        ratio = statistics.median(ours.rate / other.rate for other, ours in turns)
-        good = good and ratio >= OF_QUIET
-        rate = f"{statistics.median(ours.rate for _, ours in turns):,.0f}"
-        drawn.add_row(kind, rate, f"{ratio:.2f}", f"≥ {OF_QUIET:g}", verdict(holds=ratio >= OF_QUIET))
-    console.print(drawn)
-    return good
+        others, ours = [other for other, _ in turns], [ours for _, ours in turns]
+        rows.append(compared(f"{kind}, default log", ours, ("log at warning", others), OF_QUIET))
+    return rows
 
 
-def milliseconds(turns: list[Seen], share: str) -> str:
-    return f"{1000 * statistics.median(getattr(each, share) for each in turns):.2f}"
+def compared(what: str, ours: list[Seen], other: tuple[str, list[Seen]], least: float | None) -> Row:
+    """Medians over the turns; the ratio is that of the rates in one turn."""
+    name, others = other
+    ratio = statistics.median(each.rate / beside.rate for each, beside in zip(ours, others, strict=True))
+    return Row(
+        what,
+        f"{statistics.median(each.rate for each in ours):,.0f}/s",
+        f"{name}: {statistics.median(each.rate for each in others):,.0f}/s",
+        ratio,
+        *judged(ratio, least=least),
+        Tail(*(1000 * statistics.median(getattr(each, share) for each in ours) for share in SHARES)),
+    )
 
 
 def fill(port: int, members: int, tokens: Path) -> None:

@@ -20,14 +20,14 @@ from sqlalchemy import BigInteger, Index, bindparam, delete, event, func, insert
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-from bench.ground import console, ground, table, verdict
+from bench.ground import console, ground
+from bench.results import Results, Row, judged
 from laurels.index import Indexes, LeaderboardIndex, install, leaderboard
 from laurels.moments import datetime_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from rich.table import Table
     from sqlalchemy import Delete, Update
     from sqlalchemy.ext.asyncio import AsyncEngine
 
@@ -127,25 +127,12 @@ class Field:
             return (await session.scalars(ordered)).one()
 
 
-async def run(records: int) -> bool:
+async def run(records: int) -> Results:
     sizes = sorted({*SMALL, records})
     found = {size: await measure(size) for size in sizes}
-    good = True
-    for size in sizes:
-        drawn, holds = shown(size, found[size])
-        console.print(drawn)
-        good = good and holds
-    console.print(
-        "The document's figures come from another machine. Plain SQL is the floor of this one: the same "
-        "records, driver and committed statements, without an index to update."
-    )
-    many = sizes[-1]
-    flat = found[many].beside_few <= FLAT
-    console.print(
-        f"A rank among {many:,} takes {found[many].beside_few:.2f} times as long as among {SMALL[0]:,}; "
-        f"target ≤ {FLAT:.1f}: {verdict(holds=flat)}"
-    )
-    return good and flat
+    flat = found[sizes[-1]].beside_few
+    growth = Row(f"rank among {sizes[-1]:,}", "", f"among {SMALL[0]:,}", flat, *judged(flat, most=FLAT))
+    return Results([*(row for size in sizes for row in rows(size, found[size])), growth])
 
 
 async def measure(records: int) -> Measured:
@@ -276,31 +263,17 @@ async def in_turns(one: Question, other: Question, between: Question | None = No
     return statistics.median(times[0]), statistics.median(times[1])
 
 
-def shown(records: int, found: Measured) -> tuple[Table, bool]:
-    drawn = table(
-        f"{records:,} records; milliseconds, p50", "", "index", "document", "", "plain SQL", "SQL / index"
-    )
+def rows(records: int, found: Measured) -> list[Row]:
     ours, sql = found.inserts
-    results = [ours >= DOCUMENTED_INSERTS]
-    drawn.add_row(
-        "inserts a second",
-        f"{ours:,.0f}",
-        f"≥ {DOCUMENTED_INSERTS:,}",
-        verdict(holds=results[0]),
-        f"{sql:,.0f}",
-        f"{ours / sql:.2f}",
-    )
+    among = f", {records:,} records"
+    bound = judged(ours, least=DOCUMENTED_INSERTS)
+    found_rows = [Row(f"inserts{among}", f"{ours:,.0f}/s", f"{sql:,.0f}/s", ours / sql, *bound)]
     middle, end = DOCUMENTED_RANKS.get(records, DOCUMENTED_RANKS[10_000])
     documented = {**DOCUMENTED, "rank in the middle": middle, "rank at the end": end}
     for name, taken in found.ours.items():
-        most = documented[name]
-        results.append(most is None or taken <= most)
-        drawn.add_row(
-            name,
-            f"{taken:.2f}",
-            f"≤ {most:.0f}" if most else "",
-            verdict(holds=results[-1]) if most else "",
-            f"{found.sql[name]:.2f}",
-            f"{found.sql[name] / taken:.2f}",
+        beside = found.sql[name]
+        bound = judged(taken, most=documented[name])
+        found_rows.append(
+            Row(f"{name}{among}", f"{taken:.2f} ms", f"{beside:.2f} ms", taken / beside, *bound)
         )
-    return drawn, all(results)
+    return found_rows

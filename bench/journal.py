@@ -10,7 +10,8 @@ import random
 import time
 from datetime import UTC, datetime
 
-from bench.ground import FOUR_WINDOWS, ground, member, show_turns
+from bench.ground import FOUR_WINDOWS, ground, member
+from bench.results import Results, rates_in_turns
 from laurels import Submission
 
 BATCH = 250
@@ -19,7 +20,7 @@ TURNS = 20
 TARGET = 0.8
 
 
-async def run(members: int) -> bool:
+async def run(members: int) -> Results:
     submitted: list[float] = []
     archived: list[float] = []
     chosen = random.Random(1)  # noqa: S311  # data, not secrets
@@ -38,5 +39,4 @@ async def run(members: int) -> bool:
             if turn:  # the first turn opens connections and learns how much to read at once
                 submitted.append(A_TURN / (between - began))
                 archived.append(A_TURN / (time.perf_counter() - between))
-    title = f"Journal, {members:,} members, turns of {A_TURN:,}"
-    return show_turns(title, ("submitted", submitted), ("archived", archived), TARGET)
+    return Results([rates_in_turns("archived", archived, ("submitted", submitted), least=TARGET)])

@@ -1,22 +1,32 @@
-"""Bytes an entry: all keys of a window, beside a bare sorted set with the same members and scores."""
+"""Bytes an entry, beside a bare sorted set with the same members and scores.
+
+All keys of a board count, except its journal, which the archive drains.
+"""
 
 from __future__ import annotations
 
 import random
 from datetime import UTC, datetime
+from typing import Any
 
-from bench.ground import Ground, console, ground, member, table, verdict
+from bench.ground import Ground, ground, member
+from bench.results import Bars, Results, Row, judged
 
 TARGETS = {"plain": 1.15, "exact": 2.2}
-BOARDS = {"plain": {}, "exact": {"ties": "earliest"}}
+BOARDS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "exact": {"ties": "earliest"},
+    "exact-by-member": {"ties": "member"},
+    "int64": {"score": "int64"},
+    "dense": {"dense": True},
+}
 
 
-async def run(members: int) -> bool:
+async def run(members: int) -> Results:
     async with ground(datetime(2025, 10, 24, 12, tzinfo=UTC)) as here:
         bare = fill_bare(here, members) / members
-        drawn = table(f"Bytes an entry, {members:,} members", "window", "bytes", "of bare", "target", "")
-        drawn.add_row("bare sorted set", f"{bare:.1f}", "1.00", "", "")
-        good = True
+        rows: list[Row] = []
+        bars = [("sorted set", bare)]
         for name, definition in BOARDS.items():
             before = used(here)
             await here.laurels.define(f"bench/{name}", definition)
@@ -24,14 +34,11 @@ async def run(members: int) -> bool:
             here.raw.delete(f"lb:{{bench/{name}}}:journal")
             wait_until_freed(here)
             own = (used(here) - before) / members
-            holds = own / bare <= TARGETS[name]
-            good = good and holds
-            drawn.add_row(
-                name, f"{own:.1f}", f"{own / bare:.2f}", f"≤ {TARGETS[name]:.2f}", verdict(holds=holds)
-            )
-        console.print(drawn)
-        console.print("All keys of a board except its journal, which the archive drains.", style="dim")
-        return good
+            bound = judged(own / bare, most=TARGETS.get(name))
+            bars.append((name, own))
+            rows.append(Row(name, f"{own:.1f} B", f"{bare:.1f} B", own / bare, *bound))
+        plot = Bars("memory", "Memory by layout", "bytes an entry", bars, control="sorted set")
+        return Results(rows, [plot])
 
 
 def fill_bare(here: Ground, members: int) -> int:

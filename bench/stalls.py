@@ -24,9 +24,9 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from bench.ground import FOUR_WINDOWS, Ground, console, ground, member, table, verdict
+from bench.ground import FOUR_WINDOWS, Ground, ground, member
+from bench.results import Results, Row
 from laurels import Submission
-from laurels.embedded import binaries, valkey
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable, Iterator
@@ -89,6 +89,10 @@ class Held:
         self.client_cpu += other.client_cpu
         self.longest = max(self.longest, other.longest)
         self.over += other.over
+
+    def __str__(self) -> str:
+        longest = f"{1000 * self.longest:.1f}" if self.over else "< 10"
+        return f"mean {1000 * self.seconds / max(self.commands, 1):.2f} ms, longest {longest} ms"
 
     @property
     def over_a_second(self) -> float:
@@ -173,11 +177,8 @@ class Watch:
         return cpu["used_cpu_user_main_thread"] + cpu["used_cpu_sys_main_thread"]
 
 
-async def run(members: int) -> bool:
-    drawn = table(
-        f"What holds Valkey at {members:,} members", "work", "calls", "mean ms", "of processor", "longest ms",
-        "over 10 ms", "a second",
-    )  # fmt: skip
+async def run(members: int) -> Results:
+    rows: list[Row] = []
     ours, control = Held(), Held()
     async with ground(datetime(2025, 10, 24, 12, tzinfo=UTC)) as here:
         watch = Watch(here.raw, members)
@@ -195,23 +196,21 @@ async def run(members: int) -> bool:
                     held.add(done)
                     control.add(watch.control(done, done.seconds * CONTROL_SHARE))
                 ours.add(held)
-                row(drawn, f"{name}: {what}", held)
-    row(drawn, "all of ours", ours)
-    row(drawn, "control", control)
-    console.print(drawn)
-    allocator = valkey.allocator(binaries.in_wheels().valkey_server) or "the system's"
-    console.print(f"Valkey's allocator: {allocator}.", style="dim")
-    return is_as_rare(ours, control)
+                rows.append(Row(f"{name}: {what}", str(held)))
+    return Results([*rows, as_rare(ours, control)])
 
 
-def is_as_rare(ours: Held, control: Held) -> bool:
-    """Whether our commands exceed the limit no more often than the control, except by chance."""
+def as_rare(ours: Held, control: Held) -> Row:
+    """Our commands must exceed the limit no more often than the control, except by chance."""
     likely = likelihood(ours, control)
-    console.print(
-        f"Over 10 ms, in each second: ours {ours.over_a_second:.2f}, the control {control.over_a_second:.2f} "
-        f"(p = {likely:.3f}): {verdict(holds=likely >= CHANCE)}"
+    return Row(
+        "over 10 ms, of each second of commands",
+        f"{ours.over_a_second:.2f}",
+        f"control: {control.over_a_second:.2f}",
+        ours.over_a_second / control.over_a_second if control.over else None,
+        f"as rare (p = {likely:.3f} ≥ {CHANCE:g})",
+        likely >= CHANCE,
     )
-    return likely >= CHANCE
 
 
 def likelihood(ours: Held, control: Held) -> float:
@@ -241,19 +240,6 @@ def work(here: Ground, board: str, members: int) -> dict[str, Iterable[Coroutine
 def slices(members: int) -> Iterator[range]:
     size = members // STEPS
     return (range(first, min(first + size, members)) for first in range(0, members, size))
-
-
-def row(drawn: Any, name: str, held: Held) -> None:  # noqa: ANN401  # a table of Rich
-    calls = max(held.commands, 1)
-    drawn.add_row(
-        name,
-        f"{held.commands:,}",
-        f"{1000 * held.seconds / calls:.2f}",
-        f"{1000 * held.cpu / calls:.2f}",
-        f"{1000 * held.longest:.1f}" if held.longest else "< 10",
-        str(held.over),
-        f"{held.over_a_second:.2f}",
-    )
 
 
 def be_busy(seconds: float) -> None:

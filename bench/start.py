@@ -1,6 +1,7 @@
 """How much processor time it takes to start: commands, completion and imports, beside `python -c pass`.
 
-Each turn runs everything once, in a process of its own. Bytecode is compiled before the first turn.
+Each turn runs everything once, in a process of its own; the medians are compared. Bytecode is compiled before
+the first turn. A target is seconds of processor time.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from typing import TYPE_CHECKING, Final
 
 from rich.progress import track
 
-from bench.ground import console, table, verdict
+from bench.ground import console
+from bench.results import Results, Row, judged
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,7 +30,6 @@ COMPLETION: Final = {
     "COMP_WORDS": WORDS,
     "COMP_CWORD": "1",
 }
-# Seconds of processor time.
 COMMANDS_TARGET: Final = 0.25
 IMPORT_TARGET: Final = 0.3
 STARTS: Final[Mapping[str, tuple[Sequence[str], float | None]]] = {
@@ -48,11 +49,11 @@ STARTS: Final[Mapping[str, tuple[Sequence[str], float | None]]] = {
 }
 
 
-async def run(turns: int) -> bool:
+async def run(turns: int) -> Results:
     return await asyncio.to_thread(measure, turns)
 
 
-def measure(turns: int) -> bool:
+def measure(turns: int) -> Results:
     bases: list[float] = []
     times: dict[str, list[float]] = {name: [] for name in STARTS}
     for name in STARTS:
@@ -62,17 +63,11 @@ def measure(turns: int) -> bool:
         for name in STARTS:
             times[name].append(once(name))
     base = statistics.median(bases)
-    drawn = table(f"Processor time of a start, median of {turns}", "", "seconds", "of pass", "target", "")
-    drawn.add_row("python -c pass", f"{base:.3f}", "1.0", "", "")
-    good = True
+    rows: list[Row] = []
     for name, (_, target) in STARTS.items():
         taken = statistics.median(times[name])
-        holds = target is None or taken <= target
-        good = good and holds
-        bound = ("", "") if target is None else (f"≤ {target:.2f}", verdict(holds=holds))
-        drawn.add_row(name, f"{taken:.3f}", f"{taken / base:.1f}", *bound)
-    console.print(drawn)
-    return good
+        rows.append(Row(name, f"{taken:.3f} s", f"{base:.3f} s", taken / base, *judged(taken, most=target)))
+    return Results(rows)
 
 
 def once(name: str) -> float:

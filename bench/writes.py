@@ -13,7 +13,8 @@ from datetime import UTC, datetime
 
 from rich.progress import track
 
-from bench.ground import FOUR_WINDOWS, Ground, console, ground, member, table, verdict
+from bench.ground import FOUR_WINDOWS, Ground, console, ground, member
+from bench.results import Results, Row, judged
 from laurels import Submission
 
 BATCH = 250
@@ -26,7 +27,7 @@ BOARDS = {
 }
 
 
-async def run(members: int, rounds: int = 30) -> bool:
+async def run(members: int, rounds: int = 30) -> Results:
     ratios: dict[str, list[float]] = {}
     rates: list[float] = []
     for name, definition in BOARDS.items():
@@ -37,7 +38,7 @@ async def run(members: int, rounds: int = 30) -> bool:
             ratios[name] = [
                 await compare(here, board, members, number, rates) for number in range(1, rounds + 1)
             ]
-    return show(ratios, rates, members)
+    return Results(rows(ratios, rates))
 
 
 async def fill(here: Ground, board: str, members: int) -> None:
@@ -82,27 +83,11 @@ async def time_ours(here: Ground, board: str, pairs: list[tuple[str, int]]) -> f
     return time.perf_counter() - began
 
 
-def show(ratios: dict[str, list[float]], rates: list[float], members: int) -> bool:
-    drawn = table(
-        f"Window writes in batches of {BATCH}, {members:,} members; raw: {statistics.median(rates):,.0f}/s",
-        "board",
-        "median of raw",
-        "least",
-        "target",
-        "",
-    )
-    good = True
-    for name, found in ratios.items():
-        target = TARGETS.get(name)
-        median = statistics.median(found)
-        holds = target is None or median >= target
-        good = good and holds
-        drawn.add_row(
-            name,
-            f"{median:.2f}",
-            f"{min(found):.2f}",
-            "reported" if target is None else f"{target:.2f}",
-            verdict(holds=holds),
-        )
-    console.print(drawn)
-    return good
+def rows(ratios: dict[str, list[float]], rates: list[float]) -> list[Row]:
+    raw = statistics.median(rates)
+    found: list[Row] = []
+    for name, each in ratios.items():
+        ratio = statistics.median(each)
+        written = f"{raw * ratio:,.0f} window writes/s"
+        found.append(Row(name, written, f"{raw:,.0f}/s", ratio, *judged(ratio, least=TARGETS.get(name))))
+    return found
