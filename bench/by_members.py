@@ -11,7 +11,7 @@ import random
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from bench.ground import Ground, ground, in_turns, member
+from bench.ground import Ground, ground, in_turns, member, sizes
 from bench.results import Plot, Results, Row, Tail, judged, panel_of
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ async def run(members: int) -> Results:
     async with ground(datetime(2025, 10, 24, 12, tzinfo=UTC)) as here:
         await prepare(here, DEFINITION)
         grown = 0
-        for size in (members // part for part in PARTS):
+        for size in sizes(members, PARTS):
             await here.fill(MANY, size, first=grown)
             grown = size
             for what in ASKED:

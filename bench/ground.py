@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Raw = Any  # redis-py types its client only in part
-console = Console(width=None if sys.stdout.isatty() else 160)
+console = Console(width=None if sys.stdout.isatty() else 170)
 FOUR_WINDOWS = [{"period": period} for period in ("daily", "weekly", "monthly", "all_time")]
 
 
@@ -77,6 +77,11 @@ def temporary_servers() -> Generator[Endpoints]:
 def connected(urls: Endpoints) -> Raw:
     client: Any = redis.Redis
     return client.from_url(urls.valkey_url)
+
+
+def sizes(most: int, parts: Iterable[int]) -> list[int]:
+    """These parts of the most: 10 for a tenth."""
+    return sorted({max(1, most // part) for part in parts})
 
 
 def member(number: int) -> str:

@@ -10,7 +10,7 @@ runs. Both matter: on two shared cores a mere loop of 4 ms exceeded the limit 3.
 1.7 ms 0.8 times, and the first 11.7 times beside a busy process.
 
 Expired windows and a dropped board are deleted as the jobs do it. Another board takes batches until all
-is freed, which shows the effect on other calls.
+is freed, which shows the effect on other calls. A call holds Valkey for as long as it runs there.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable, Iterator
 
 LIMIT = 0.010
-STEPS = 50
+STEPS = 25
 PASSING_WINDOWS = [each if each["period"] == "all_time" else {**each, "keep": 1} for each in FOUR_WINDOWS]
 BOARDS = {
     "plain": {"windows": PASSING_WINDOWS},
@@ -91,8 +91,8 @@ class Held:
         self.over += other.over
 
     def __str__(self) -> str:
-        longest = f"{1000 * self.longest:.1f}" if self.over else "< 10"
-        return f"mean {1000 * self.seconds / max(self.commands, 1):.2f} ms, longest {longest} ms"
+        longest = f"{1000 * self.longest:.1f}" if self.over else "10"
+        return f"{1000 * self.seconds / max(self.commands, 1):.2f} ms a call, ≤ {longest} ms"
 
     @property
     def over_a_second(self) -> float:
@@ -187,6 +187,7 @@ async def run(members: int) -> Results:
             board = f"bench/{name}"
             await here.laurels.define(board, definition)
             watch.reset()
+            of_board, longest = Held(), ""
             for what, steps in work(here, board, members).items():
                 held = Held()
                 for step in steps:
@@ -195,8 +196,11 @@ async def run(members: int) -> Results:
                     done = watch.stop()
                     held.add(done)
                     control.add(watch.control(done, done.seconds * CONTROL_SHARE))
-                ours.add(held)
-                rows.append(Row(f"{name}: {what}", str(held)))
+                if held.longest >= of_board.longest:
+                    longest = what
+                of_board.add(held)
+            ours.add(of_board)
+            rows.append(Row(name, str(of_board), f"longest: {longest}" if of_board.over else ""))
     return Results([*rows, as_rare(ours, control)])
 
 
@@ -204,11 +208,11 @@ def as_rare(ours: Held, control: Held) -> Row:
     """Our commands must exceed the limit no more often than the control, except by chance."""
     likely = likelihood(ours, control)
     return Row(
-        "over 10 ms, of each second of commands",
-        f"{ours.over_a_second:.2f}",
-        f"control: {control.over_a_second:.2f}",
+        "calls over 10 ms",
+        f"{ours.over_a_second:.2f}/s",
+        f"control: {control.over_a_second:.2f}/s",
         ours.over_a_second / control.over_a_second if control.over else None,
-        f"as rare (p = {likely:.3f} ≥ {CHANCE:g})",
+        f"as rare: p = {likely:.2f} ≥ {CHANCE:g}",
         likely >= CHANCE,
     )
 
