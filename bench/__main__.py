@@ -1,4 +1,7 @@
-"""Runs all benchmarks, or the named ones, and prints one table."""
+"""Runs all benchmarks, or the named ones, and prints one table.
+
+A run of all writes docs/performance.md with its plots.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import argparse
 import sys
 
 from bench.ground import console
+from bench.page import write_page
 from bench.report import summary, table
 from bench.runner import BENCHMARKS, measured
 
@@ -25,6 +29,8 @@ def main() -> int:
         for name in chosen.names or BENCHMARKS
     ]
     console.print(table(run), summary(run), sep="\n")
+    if not chosen.names:
+        write_page(run, chosen.share)
     return 0 if all(each.results.hold for each in run) else 1
 
 

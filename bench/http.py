@@ -39,8 +39,8 @@ FOUR_WINDOWS = [{"period": period} for period in ("daily", "weekly", "monthly", 
 BOARDS = 1000
 PLAYERS = 2000  # each may send 20 requests a second
 LINES = 50_000
-SECONDS = 3
-TURNS = 5
+SECONDS = 2
+TURNS = 3
 CONNECTIONS = 32
 MANY_CONNECTIONS = 256
 

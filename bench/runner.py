@@ -27,9 +27,12 @@ class Benchmark:
 
 BENCHMARKS = {
     "http": Benchmark(1_000_000, "members", 220),
+    "by_connections": Benchmark(100_000, "members", 110),
     "writes": Benchmark(250_000, "members", 60),
     "by_members": Benchmark(10_000_000, "members", 120),
+    "by_windows": Benchmark(50_000, "members", 20),
     "boards": Benchmark(10_000, "boards", 45),
+    "by_boards": Benchmark(100_000, "boards", 90),
     "memory": Benchmark(500_000, "members", 50),
     "stalls": Benchmark(200_000, "members", 90),
     "journal": Benchmark(100_000, "members", 20),
