@@ -37,7 +37,7 @@ The machine has {machine}. Absolute figures differ from machine to machine; rati
 - **With the tail.** p50, p99 and p99.9 are those of single requests or calls, in milliseconds.
 - **Alone.** Each benchmark has a process of its own, and stores of its own that Laurels starts.
 
-`make bench ARGS="NAME"` runs one of the sections below, and prints its figures without writing this page.
+Each section names the command that measures it alone, which prints its figures and leaves this page as it is.
 """
 SHORT_RUN = """
 **This was a short run, with {share:g} of the usual sizes. Its figures do not say how fast Laurels is.**
@@ -69,16 +69,17 @@ def page(run: Sequence[Measured], share: float, machine: str, moment: datetime) 
 
 
 def section(measured: Measured) -> str:
+    size = f"{measured.size:,} {measured.unit}"
     plots = (f"![{plot.title}]({PICTURES}/{plot.name}.svg)\n" for plot in measured.results.plots)
     rows = (f"| {' | '.join(map(escaped, cells(row)))} |" for row in measured.results.rows)
     return "\n".join(
         (
-            f"## {measured.name}",
+            f"## {measured.name.replace('_', ' ').capitalize()}",
             f"{measured.about}\n",
-            f"{measured.size:,} {measured.unit}; took {measured.seconds:.0f} s.\n",
+            f'`make bench ARGS="{measured.name}"`: {size}, {measured.seconds:.0f} s.\n',
             *plots,
             f"| {' | '.join(COLUMNS)} |",
-            f"| --- | --- | --- |{' ---: |' * (len(COLUMNS) - 3)}",
+            f"|{' --- |' * len(COLUMNS)}",
             *rows,
             "",
         )

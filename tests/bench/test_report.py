@@ -148,7 +148,7 @@ def test_the_page_says_what_was_measured_where_and_marks_missed_targets():
     assert text.startswith("# Performance\n")
     assert "on 2025-10-24" in text
     assert "The machine has 2 cores." in text
-    assert "## writes\nBatches beside raw `ZADD`." in text
+    assert '## Writes\nBatches beside raw `ZADD`.\n\n`make bench ARGS="writes"`: 1,000 members, 12 s.' in text
     assert "![Memory](pictures/performance/memory.svg)" in text
     assert r"| exact \| slow | 30/s | 100/s | 0.30 | ≥ 0.35 | **MISSED** |  |  |  |" in text
     assert "short run" not in text
