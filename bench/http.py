@@ -88,7 +88,7 @@ async def run(members: int) -> Results:
         bare = servers.enter_context(bare_app())
         service = servers.enter_context(serving(folder / "data"))
         tokens = folder / "tokens"
-        fill(service, members, tokens)
+        fill(service, members, tokens, many_boards=BOARDS)
         load = Load(members, tokens)
         rows = [*measure_kinds(load, bare, service), *measure_connections(load, service)]
     with ExitStack() as servers:
@@ -182,17 +182,17 @@ def compared(what: str, ours: list[Seen], other: tuple[str, list[Seen]], least: 
     )
 
 
-def fill(port: int, members: int, tokens: Path) -> None:
+def fill(port: int, members: int, tokens: Path, many_boards: int = 0) -> None:
     """Gives every member a score, and some players tokens."""
     chosen = random.Random(1)  # noqa: S311  # data, not secrets
     with httpx.Client(
         base_url=f"http://127.0.0.1:{port}", headers={"Authorization": f"Bearer {KEY}"}, timeout=300
     ) as client:
         boards = {"four": {"windows": FOUR_WINDOWS, "player_writes": True}}
-        boards |= {f"b{number}": {"windows": FOUR_WINDOWS[::3]} for number in range(BOARDS)}
+        boards |= {f"b{number}": {"windows": FOUR_WINDOWS[::3]} for number in range(many_boards)}
         for name, definition in boards.items():
             client.put(f"{PROJECT}/boards/{name}", json=definition).raise_for_status()
-        for number in range(BOARDS):
+        for number in range(many_boards):
             batch = [{"member": member(i), "score": chosen.randrange(9_000_000)} for i in range(20)]
             client.post(f"{PROJECT}/boards/b{number}/scores/batch", json=batch).raise_for_status()
         for first in range(0, members, LINES):

@@ -26,9 +26,9 @@ class Benchmark:
 
 
 BENCHMARKS = {
-    "http": Benchmark(1_000_000, "members", 220),
+    "http": Benchmark(1_000_000, "members", 240),
     "by_connections": Benchmark(100_000, "members", 110),
-    "writes": Benchmark(250_000, "members", 60),
+    "writes": Benchmark(250_000, "members", 45),
     "by_members": Benchmark(10_000_000, "members", 120),
     "by_windows": Benchmark(50_000, "members", 20),
     "boards": Benchmark(10_000, "boards", 45),

@@ -10,6 +10,8 @@ from xml.etree import ElementTree as ET
 import pytest
 from rich.console import Console
 
+from bench import by_connections
+from bench.http import Seen
 from bench.page import page, write_page
 from bench.plots import svg
 from bench.report import Measured, summary, table
@@ -129,6 +131,21 @@ def test_a_range_of_decades_has_a_logarithmic_axis_and_a_small_one_begins_at_zer
     assert {"0.1", "1", "10", "100"} <= labels([0.1, 5, 90])
     assert {"0", "5k", "10k", "15k", "20k"} <= labels([8000, 12_000, 18_000])
     assert {"0", "25", "50"} <= labels([0, 5, 50])
+
+
+def test_rates_and_tails_are_plotted_by_connections_beside_the_bare_app():
+    bare, ours = Seen(2000, 2, 0, 0.001, 0.002, 0.003), Seen(1000, 2, 0, 0.002, 0.004, 0.006)
+    rates, tails = by_connections.plots({"submit": [(bare, ours)] * len(by_connections.CONNECTIONS)})
+    assert {each.name: each.points[0] for each in rates.panels[0].series} == {
+        "Laurels": (1, 500),
+        "bare ASGI app": (1, 1000),
+    }
+    assert {each.name: each.points[-1] for each in tails.panels[0].series} == {
+        "Laurels, p50": (256, 2),
+        "Laurels, p99": (256, 4),
+        "Laurels, p99.9": (256, 6),
+        "bare ASGI app, p99": (256, 2),
+    }
 
 
 def test_bars_are_well_formed_and_set_the_control_apart():
