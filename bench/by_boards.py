@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from bench.boards import define
 from bench.ground import ground, in_turns, sizes
-from bench.results import Plot, Results, Row, Tail, panel_of, rows_of
+from bench.results import Plot, Results, Row, Tail, counted, panel_of, rows_of
 
 if TYPE_CHECKING:
     from bench.ground import Ground
@@ -32,7 +32,7 @@ async def run(boards: int) -> Results:
         for size in sizes(boards, PARTS):
             project = f"bench-{size}"
             rate = await define(here.laurels, project, size)
-            defined.append(Row(f"define {size:,} boards", f"{rate:,.0f}/s"))
+            defined.append(Row(f"define {counted(size, 'boards')}", f"{rate:,.0f}/s"))
             chosen = random.Random(size)  # noqa: S311  # data, not secrets
             scored = chosen.sample(range(size), min(size, CHOSEN))
             first_scores[size] = await measure_submits(here, project, scored)

@@ -10,7 +10,7 @@ import shutil
 from contextlib import ExitStack
 
 from bench.http import COMPARED, WITHOUT_WRK, Load, Seen, bare_app, compared, fill, serving, temporary_folder
-from bench.results import CannotMeasure, Panel, Plot, Results, Series
+from bench.results import CannotMeasure, Panel, Plot, Results, Series, counted
 
 CONNECTIONS = (1, 4, 16, 32, 64, 128, 256)
 SECONDS = 2
@@ -35,7 +35,7 @@ async def run(members: int) -> Results:
                 pair = load(bare, kind, connections, SECONDS), load(service, kind, connections, SECONDS)
                 seen[kind].append(pair)
     rows = [
-        compared(f"{kind}, {connections} connections", [ours], ("bare app", [bare]), None)
+        compared(f"{kind}, {counted(connections, 'connections')}", [ours], ("bare app", [bare]), None)
         for kind, turns in seen.items()
         for connections, (bare, ours) in zip(CONNECTIONS, turns, strict=True)
     ]

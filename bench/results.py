@@ -97,6 +97,10 @@ def judged(value: float, *, least: float | None = None, most: float | None = Non
     return "", None
 
 
+def counted(number: int, unit: str) -> str:
+    return f"{number:,} {unit.removesuffix('s') if number == 1 else unit}"
+
+
 def tail_of(seconds: Sequence[float]) -> Tail:
     ordered = sorted(seconds)
     p50, p99, p999 = (1000 * ordered[int(len(ordered) * share)] for share in (0.5, 0.99, 0.999))
@@ -136,7 +140,7 @@ def panel_of(title: str, compared: Compared, control: str) -> Panel:
 def rows_of(what: str, compared: Compared, unit: str) -> list[Row]:
     return [
         Row(
-            f"{what}, {size:,} {unit}",
+            f"{what}, {counted(size, unit)}",
             f"{ours.p50:.2f} ms",
             f"{other.p50:.2f} ms",
             ours.p50 / other.p50,
