@@ -82,7 +82,7 @@ format: $(VENV)/.dev ## format the code, and fix what the linter can fix
 	$(BIN)/ruff format .
 
 .PHONY: bench
-bench: $(VENV)/.run ## measure Laurels beside other ways to do the same
+bench: $(VENV)/.run ## measure Laurels beside other ways to do the same, and write docs/performance.md; takes 20 minutes
 	$(BIN)/python -m bench $(ARGS)
 
 .PHONY: example
