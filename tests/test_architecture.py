@@ -33,6 +33,7 @@ MAY_USE = {
     "wording": {"errors"},
     "moments": {"errors"},
     "clock": {"moments"},
+    "deadline": set[str](),
     "settings": {"errors", "masking", "wording"},
     "logs": {"masking", "settings"},
     "embedded": {"errors"},
@@ -56,6 +57,7 @@ MAY_USE = {
     "access": {
         "boards.names",
         "clock",
+        "deadline",
         "errors",
         "logs",
         "metrics",
@@ -162,6 +164,7 @@ MAY_USE = {
         "activity",
         "arguments",
         "boards",
+        "deadline",
         "doctor",
         "engine",
         "errors",

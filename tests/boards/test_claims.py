@@ -36,7 +36,7 @@ def own_keys(*, cluster: bool) -> list[str]:
     space = KeySpace(OTHER, BoardDefinition(), cluster=cluster)
     boards = [space.of_board(0, name) for name in BOARD_NAMES]
     laurels = ["laurels:session:x", "laurels:nonce:p:n", "laurels:limit:x", "laurels:discarded"]
-    return [*of_users, *fixed, *boards, *laurels, "laurels:withdrawals", "{laurels:limit:x}/-1"]
+    return [*of_users, *fixed, *boards, *laurels, "laurels:withdrawals"]
 
 
 @pytest.mark.parametrize("cluster", [False, True])

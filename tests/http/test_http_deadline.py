@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from laurels.http.deadline import Deadline
+from laurels.deadline import Deadline
 
 
 async def test_what_takes_too_long_is_ended():

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pytest
-from limits import parse
 from valkey_cluster import running_cluster
 
-from laurels.access.limits import Rates, SlidingWindows
+from laurels.access.limits import Rates
 from laurels.access.store.secrets import NewSecret
 from laurels.engine import Laurels
 from laurels.metrics import REGISTRY
@@ -188,40 +187,64 @@ async def test_while_valkey_does_not_answer_nobody_is_limited(
 
 
 @pytest.fixture(scope="module", params=["node", "cluster"])
-async def windows(request: pytest.FixtureRequest, endpoints: Endpoints) -> AsyncGenerator[SlidingWindows]:
+async def valkey(request: pytest.FixtureRequest, endpoints: Endpoints) -> AsyncGenerator[Valkey]:
     if request.param == "node":
         async with Laurels(valkey_url=endpoints.valkey_url, postgres_url=endpoints.postgres_url) as laurels:
-            yield SlidingWindows(lambda: laurels.valkey)
+            yield laurels.valkey
         return
     with running_cluster(3) as url:
         async with Laurels(valkey_url=url, postgres_url=endpoints.postgres_url) as laurels:
-            yield SlidingWindows(lambda: laurels.valkey)
+            yield laurels.valkey
 
 
-async def test_windows_count_on_one_node_and_on_a_cluster(windows: SlidingWindows):
-    limit = parse("2/hour")
+async def test_windows_count_on_one_node_and_on_a_cluster(valkey: Valkey):
+    rates = Rates("key", "2/hour")
     for name in ("a", "b}{c", "{"):
         who = f"{uuid4()}/{name}"
-        hits = [await windows.hit(limit, "key", who) for _ in range(3)]
+        hits = [await rates.hit(valkey, who) for _ in range(3)]
         assert [(hit.is_allowed, hit.remaining) for hit in hits] == [(True, 1), (True, 0), (False, 0)]
-        assert all(0 <= hit.resets_in <= 3600 for hit in hits)
+        assert all(0 < hit.resets_in <= 3600 for hit in hits)
 
 
-async def test_a_window_slides(windows: SlidingWindows):
-    """What was spent before counts for less and less, as the library's strategy says."""
-    limit, who = parse("10/hour"), str(uuid4())
+async def test_the_tightest_of_several_limits_decides(valkey: Valkey):
+    rates, who = Rates("key", "3/hour;2/minute"), str(uuid4())
+    hits = [await rates.hit(valkey, who) for _ in range(3)]
+    assert [(hit.is_allowed, hit.remaining) for hit in hits] == [(True, 1), (True, 0), (False, 0)]
+
+
+async def moved_back(valkey: Valkey, key: str, minutes: int) -> None:
+    """As if the present stretch of the window had begun so much earlier."""
+    start, before, now = (await valkey.command("GET", key)).split()
+    moved = f"{int(start) - minutes * 60_000} {int(before)} {int(now)}"
+    await valkey.command("SET", key, moved, "KEEPTTL")
+
+
+async def test_a_window_slides(valkey: Valkey):
+    """What was spent before counts for less and less."""
+    rates, who = Rates("key", "10/hour"), str(uuid4())
+    key = f"{LIMIT}:10/3600:key:{who}"
     for _ in range(4):
-        await windows.hit(limit, "key", who)
-    inside: Any = windows
-    valkey = inside._valkey()
-    current = f"{{{LIMIT}:{limit.key_for('key', who)}}}"
-    await valkey.command("PEXPIRE", current, 3_590_000)  # the current window is over
-    hit = await windows.hit(limit, "key", who)
+        await rates.hit(valkey, who)
+    await moved_back(valkey, key, 61)
+    hit = await rates.hit(valkey, who)
     assert (hit.is_allowed, hit.remaining) == (True, 6)  # a little less than the four before, and this one
-    await valkey.command("PEXPIRE", f"{current}/-1", 1_790_000)  # over half an hour on
-    hit = await windows.hit(limit, "key", who)
+    await moved_back(valkey, key, 30)
+    hit = await rates.hit(valkey, who)
     assert (hit.is_allowed, hit.remaining) == (True, 7)  # a little less than two of the four, and these two
     assert 0 < hit.resets_in <= 900
+    await moved_back(valkey, key, 120)
+    assert (await rates.hit(valkey, who)).remaining == 9
+
+
+async def test_a_clock_that_was_set_back_starts_the_window_anew(valkey: Valkey):
+    rates, who = Rates("key", "2/hour"), str(uuid4())
+    key = f"{LIMIT}:2/3600:key:{who}"
+    for _ in range(2):
+        await rates.hit(valkey, who)
+    await moved_back(valkey, key, -90)
+    hit = await rates.hit(valkey, who)
+    assert (hit.is_allowed, hit.remaining) == (True, 1)
+    assert 0 < await valkey.command("PTTL", key) <= 7_200_000
 
 
 def test_a_policy_names_every_limit():

@@ -1,24 +1,23 @@
 """Rate limits for each key, player and address, and for bad credentials from one address.
 
-The sliding windows of the library `limits` count in Valkey, for all processes together. Without limits Valkey
-is not asked. If Valkey does not answer, requests pass: a limit must not stop the service.
+Sliding windows count in Valkey, for all processes together. Without limits Valkey is not asked. If Valkey
+does not answer, requests pass: a limit must not stop the service.
 """
 
 from __future__ import annotations
 
-import asyncio
 import math
 import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from limits import parse_many
-from limits.util import get_package_data
 
 from laurels.access.addresses import Addresses
+from laurels.deadline import Deadline
 from laurels.errors import RateLimited
 from laurels.logs import get_logger
 from laurels.metrics import count_refusal
-from laurels.valkey import server
+from laurels.valkey import functions
 from laurels.valkey.names import LIMIT
 
 if TYPE_CHECKING:
@@ -35,8 +34,6 @@ if TYPE_CHECKING:
 ANSWER_SECONDS: Final = 1.0
 MOST_BLOCKED: Final = 10_000
 
-_SCRIPTS: Final = "resources/redis/lua_scripts"
-
 log = get_logger("laurels.limiter")
 
 
@@ -45,41 +42,8 @@ class Hit(NamedTuple):
 
     is_allowed: bool
     remaining: int
-    resets_in: float
+    resets_in: int
     """Seconds until more is left."""
-
-
-class SlidingWindows:
-    """Counts with the scripts of `limits`, both in one call to Valkey.
-
-    The library's own storages would open connection pools of their own, know no cluster over TLS, and resend
-    commands that were not answered; its strategy asks twice for each request.
-    """
-
-    def __init__(self, valkey: Callable[[], Valkey]) -> None:
-        self._valkey = valkey
-        acquire, read = (
-            get_package_data(f"{_SCRIPTS}/{name}.lua").decode()
-            for name in ("acquire_sliding_window", "sliding_window")
-        )
-        self._script = (
-            f"local function acquire(KEYS, ARGV)\n{acquire}\nend\n"
-            f"local function read(KEYS, ARGV)\n{read}\nend\n"
-            "return {acquire(KEYS, ARGV) and 1 or 0, read(KEYS, {ARGV[2]})}"
-        ).encode()
-
-    async def hit(self, limit: RateLimitItem, *who: str) -> Hit:
-        expiry = limit.get_expiry()
-        # The previous window and the current one, in the same hash slot of a cluster.
-        current = f"{{{LIMIT}:{limit.key_for(*who)}"
-        keys = [f"{current}}}/-1", f"{current}}}"]
-        reply = await self._valkey().run(server.evaluate(self._script, keys, (limit.amount, expiry, 1)))
-        is_allowed, read = reply
-        before, before_left, now, now_left = (max(0, int(each or 0)) for each in read)
-        spent = before * before_left / 1000 / expiry + now
-        resets = [before_left / 1000 % (expiry / before)] if before else []
-        resets += [now_left / 1000 % expiry] if now else []
-        return Hit(bool(is_allowed), max(0, limit.amount - math.floor(spent)), min(resets, default=0.0))
 
 
 class Rates:
@@ -88,17 +52,35 @@ class Rates:
     def __init__(self, name: str, rates: str | None) -> None:
         self.name = name
         self.limits = parse_many(rates) if rates else []
+        self.policy = ", ".join(f'"{name}";q={limit.amount};w={limit.get_expiry()}' for limit in self.limits)
 
-    @property
-    def policy(self) -> str:
-        return ", ".join(f'"{self.name}";q={limit.amount};w={limit.get_expiry()}' for limit in self.limits)
+    async def hit(self, valkey: Valkey, *who: str) -> Hit:
+        """Counts a request against each limit; what is left is that of the tightest."""
+        whose = ":".join((self.name, *who))
+        hits = [await _hit(valkey, limit, whose) for limit in self.limits]
+        if len(hits) == 1:
+            return hits[0]
+        tightest = min(hits, key=lambda hit: (hit.remaining, hit.resets_in))
+        return tightest._replace(is_allowed=all(hit.is_allowed for hit in hits))
+
+
+async def _hit(valkey: Valkey, limit: RateLimitItem, whose: str) -> Hit:
+    seconds = limit.get_expiry()
+    key = f"{LIMIT}:{limit.amount}/{seconds}:{whose}"
+    is_allowed, before, now, left = await functions.hit(valkey, key, limit.amount, seconds * 1000)
+    spent = before * left / 1000 / seconds + now
+    # The next hit of the stretch before leaves the window, or the present stretch begins to.
+    resets = [left / 1000 % (seconds / before)] if before else []
+    resets += [left / 1000] if now else []
+    remaining = max(0, limit.amount - math.floor(spent))
+    return Hit(bool(is_allowed), remaining, math.ceil(min(resets, default=0.0)))
 
 
 class Limiter:
     def __init__(self, settings: Settings, valkey: Callable[[], Valkey]) -> None:
         """`valkey` is called for each request: the connection may open after the limiter is made."""
         self.addresses = Addresses(settings.trusted_proxies)
-        self._windows = SlidingWindows(valkey)
+        self._valkey = valkey
         self._key = Rates("key", settings.rate_limit_key)
         self._player = Rates("player", settings.rate_limit_player)
         self._address = Rates("address", settings.rate_limit_address)
@@ -144,18 +126,17 @@ class Limiter:
 
     async def _spend(self, request: Request, rates: Rates, *who: str) -> None:
         try:
-            async with asyncio.timeout(ANSWER_SECONDS):
-                hits = [await self._windows.hit(limit, rates.name, *who) for limit in rates.limits]
+            with Deadline(ANSWER_SECONDS):
+                hit = await rates.hit(self._valkey(), *who)
         except Exception as error:  # noqa: BLE001  # requests pass after any error of Valkey
             detail = str(error) or type(error).__name__
             log.warning("rate limit not counted; the request passes", limit=rates.name, detail=detail)
             return
-        remaining, reset = min((hit.remaining, math.ceil(hit.resets_in)) for hit in hits)
         headers: dict[str, str] = request.scope["state"].setdefault("rate_limit", {})
         _add(headers, "RateLimit-Policy", rates.policy)
-        _add(headers, "RateLimit", f'"{rates.name}";r={remaining};t={reset}')
-        if not all(hit.is_allowed for hit in hits):
-            raise _too_many(rates, max(1, reset))
+        _add(headers, "RateLimit", f'"{rates.name}";r={hit.remaining};t={hit.resets_in}')
+        if not hit.is_allowed:
+            raise _too_many(rates, max(1, hit.resets_in))
 
 
 def _add(headers: dict[str, str], name: str, value: str) -> None:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import msgspec
 from starlette.requests import ClientDisconnect
 
+from laurels.deadline import Deadline
 from laurels.errors import InvalidInput
 from laurels.http.content_encoding import Expansion, decoder_for
-from laurels.http.deadline import Deadline
 from laurels.http.problems import Malformed, Stalled, TooLarge, UnsupportedMediaType
 from laurels.wording import of_msgspec
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 from laurels.errors import InFlight, KeyReused, LaurelsError, Unavailable
@@ -18,11 +17,12 @@ from laurels.valkey import functions
 from laurels.valkey.messages import ClaimRequest, Settlement
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Sequence
+    from collections.abc import Sequence
 
     from laurels.boards.catalog import Catalog
     from laurels.boards.keys import BoardRef
     from laurels.valkey.client import Valkey
+    from laurels.valkey.messages import Settling
 
 # How long a dead process can hold a key.
 CLAIM_SECONDS: Final = 30
@@ -63,19 +63,34 @@ class IdempotencyKeys:
         self._valkey = valkey
         self._catalog = catalog
 
-    @asynccontextmanager
-    async def claim(self, ref: BoardRef, key: str, fingerprint: str = "") -> AsyncGenerator[Claim]:
+    def claim(self, ref: BoardRef, key: str, fingerprint: str = "") -> _Holding:
         """Holds the key during the block. Raises `InFlight` or `KeyReused`.
 
         If the block sets an `answer`, it is kept for a day. Otherwise the key becomes free again; after an
         error with an unknown outcome, only for the same request.
         """
-        board = await self._catalog.board(ref)
-        generations = board.keys.generations(0, "once")
-        owner = secrets.token_urlsafe(12)
-        wanted = ClaimRequest(key, fingerprint, owner, CLAIM_SECONDS)
-        found = await functions.claim(self._valkey, (board.keys.of_board(0, "board"), *generations), wanted)
-        claim = Claim(key, fingerprint)
+        return _Holding(self._valkey, self._catalog, ref, Claim(key, fingerprint))
+
+
+class _Holding:
+    """Holds a key while a request is under way. A class, since a generator takes twice the time."""
+
+    def __init__(self, valkey: Valkey, catalog: Catalog, ref: BoardRef, claim: Claim) -> None:
+        self._valkey = valkey
+        self._catalog = catalog
+        self._ref = ref
+        self._claim = claim
+        self._owner = secrets.token_urlsafe(12)
+        self._generations: Sequence[str] = ()
+        self._renewing: asyncio.TimerHandle | asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Claim:
+        claim, key = self._claim, self._claim.key
+        board = await self._catalog.board(self._ref)
+        self._generations = board.keys.generations(0, "once")
+        wanted = ClaimRequest(key, claim.fingerprint, self._owner, CLAIM_SECONDS)
+        keys = board.keys.of_board(0, "board"), *self._generations
+        found = await functions.claim(self._valkey, keys, wanted)
         match found.outcome:
             case b"busy":
                 raise InFlight(
@@ -85,37 +100,37 @@ class IdempotencyKeys:
                 raise _reused(key)
             case b"done":
                 claim.done_as, claim.answer = found.fingerprint.decode(), found.answer
-                yield claim
-                return
             case _:
-                pass
-        renewing = asyncio.create_task(self._renew(generations, key, owner))
-        try:
-            yield claim
-        except LaurelsError as error:
-            how = "open" if isinstance(error, Unavailable) else "forget"
-            await self._settle(generations, Settlement(key, owner, how, claim.fingerprint))
-            raise
-        except BaseException:
-            # Interrupted at any point: what was sent may have counted.
-            await self._settle(generations, Settlement(key, owner, "open", claim.fingerprint))
-            raise
-        finally:
-            renewing.cancel()
-        if claim.answer is None:
-            await self._settle(generations, Settlement(key, owner, "forget"))
+                loop = asyncio.get_running_loop()
+                self._renewing = loop.call_later(RENEWAL_SECONDS, self._begin_to_renew)
+        return claim
+
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if self._renewing is None:  # an answer from before
+            return
+        self._renewing.cancel()
+        claim = self._claim
+        if error is None and claim.answer is not None:
+            await self._settle("done", claim.answer)
+        elif error is None or (isinstance(error, LaurelsError) and not isinstance(error, Unavailable)):
+            await self._settle("forget")
         else:
-            await self._settle(generations, Settlement(key, owner, "done", claim.fingerprint, claim.answer))
+            # Unavailable, or interrupted at any point: what was sent may have counted.
+            await self._settle("open")
 
-    async def _renew(self, generations: Sequence[str], key: str, owner: str) -> None:
+    def _begin_to_renew(self) -> None:
+        self._renewing = asyncio.create_task(self._renew())
+
+    async def _renew(self) -> None:
         while True:
+            await self._settle("renew", CLAIM_SECONDS)
             await asyncio.sleep(RENEWAL_SECONDS)
-            await self._settle(generations, Settlement(key, owner, "renew", value=CLAIM_SECONDS))
 
-    async def _settle(self, generations: Sequence[str], settlement: Settlement) -> None:
+    async def _settle(self, how: Settling, value: bytes | int = b"") -> None:
         """Records the end of the claim. If Valkey does not answer, the claim expires by itself."""
+        settlement = Settlement(self._claim.key, self._owner, how, self._claim.fingerprint, value)
         try:
-            await functions.settle(self._valkey, generations, settlement)
+            await functions.settle(self._valkey, self._generations, settlement)
         except Unavailable as error:
             log.warning(
                 "idempotency key not settled; it will expire", key=settlement.key, detail=error.detail

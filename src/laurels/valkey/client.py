@@ -38,7 +38,7 @@ LIBRARY = "laurels"
 _FILES = (
     "values.lua", "layouts.lua", "generations.lua", "submit.lua", "match.lua", "metadata.lua", "read.lua",
     "board.lua", "journal.lua", "idempotency.lua", "rebuild.lua", "activity.lua",
-    "index.lua", "discard.lua", "permissions.lua",
+    "index.lua", "discard.lua", "permissions.lua", "limits.lua",
 )  # fmt: skip
 
 CONNECT_SECONDS = 5
@@ -76,6 +76,23 @@ def library_code() -> str:
     """The source of the function library. It says `redis.call`, because Redis has no `server.call`."""
     folder = resources.files("laurels.valkey") / "lua"
     return f"#!lua name={LIBRARY}\n" + "\n".join((folder / name).read_text() for name in _FILES)
+
+
+def _has(kind: type[Exception], replies: list[Reply]) -> bool:
+    """Whether one of the replies is such an error. A loop, which is the quickest for the usual one reply."""
+    for reply in replies:  # noqa: SIM110
+        if isinstance(reply, kind):
+            return True
+    return False
+
+
+def _checked(reply: Reply, words: tuple[Value, ...]) -> Reply:
+    """The reply to a function call; raises an error reply."""
+    if isinstance(reply, Exception):
+        if taken := _TAKEN.match(str(reply)):
+            raise taken_key(str(words[2 + int(taken[1])]), taken[2]) from reply
+        raise reply
+    return reply
 
 
 def _lacks_function(reply: Reply) -> bool:
@@ -180,7 +197,8 @@ class Valkey:
     async def read(self, function: str, keys: Sequence[str], args: Sequence[Value]) -> Reply:
         words = ("FCALL_RO", function, len(keys), *keys, *args)
         with translated(writing=False, words=words):
-            return await self._call(words)
+            (reply,) = await self._exchange([words])
+            return _checked(reply, words)
 
     async def write(
         self,
@@ -203,10 +221,7 @@ class Valkey:
         if durability == "replicated":
             commands.append(("WAIT", self._replicas, milliseconds))
         reply, *waited = await self._exchange(commands)
-        if isinstance(reply, Exception):
-            if taken := _TAKEN.match(str(reply)):
-                raise taken_key(str(words[2 + int(taken[1])]), taken[2]) from reply
-            raise reply
+        _checked(reply, words)
         if durability != "fast":
             self._check_on_disk(waited[0])
         if durability == "replicated":
@@ -237,7 +252,7 @@ class Valkey:
         """
         if self._cluster is None:
             replies = await self._converse(self._node, commands, blocks_for)
-            if any(isinstance(reply, exceptions.ReadOnlyError) for reply in replies):
+            if _has(exceptions.ReadOnlyError, replies):
                 await self._node.renew()  # it became a replica, and the URL may lead to the new primary
             return replies
 
@@ -256,7 +271,7 @@ class Valkey:
     ) -> list[Reply]:
         """The replies of one node. Loads the function library where it is missing."""
         replies = await node.exchange(commands, blocks_for=blocks_for, asking=asking)
-        if any(map(_lacks_function, replies)):
+        if _has(exceptions.ResponseError, replies) and any(map(_lacks_function, replies)):
             await node.load_functions(library_code())
             replies = await node.exchange(commands, blocks_for=blocks_for, asking=asking)
         return replies

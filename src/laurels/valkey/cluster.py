@@ -37,7 +37,7 @@ _NOT_NOW = (exceptions.ReadOnlyError, exceptions.ClusterDownError)  # MASTERDOWN
 # The position of the first key in commands that do not begin with one; 0 for no key.
 _KEY_AT: Final[Mapping[str, int]] = {
     "PING": 0, "TIME": 0, "PUBLISH": 0, "INFO": 0, "CONFIG": 0, "XINFO": 2, "XGROUP": 2, "MEMORY": 2,
-    "SINTERCARD": 2, "EVAL": 3, "FCALL": 3, "FCALL_RO": 3,
+    "SINTERCARD": 2, "FCALL": 3, "FCALL_RO": 3,
 }  # fmt: skip
 
 _T = TypeVar("_T")

@@ -13,6 +13,7 @@ from laurels.valkey.messages import (
     EntryReply,
     Fence,
     FoldHeader,
+    HitReply,
     IndexHeader,
     MatchHeader,
     MetadataHeader,
@@ -235,6 +236,10 @@ async def rename(valkey: Valkey, keys: Sequence[str], header: ReadHeader, member
 async def index(valkey: Valkey, keys: Sequence[str], header: IndexHeader, rest: Sequence[Value]) -> None:
     """`rest`: the rows, then place and member of each change, window by window."""
     await _write(valkey, "laurels_index", keys, (_encode(header), *rest))
+
+
+async def hit(valkey: Valkey, key: str, most: int, milliseconds: int) -> HitReply:
+    return HitReply(*await valkey.write("laurels_hit", (key,), (most, milliseconds)))
 
 
 async def claim(valkey: Valkey, keys: Sequence[str], wanted: ClaimRequest) -> ClaimReply:

@@ -221,6 +221,16 @@ class PageReply:
     entries: list[EntryReply]
 
 
+class HitReply(NamedTuple):
+    """Whether a request was within its limit and counted; and the hits of its window's two stretches."""
+
+    is_allowed: int
+    before: int
+    now: int
+    milliseconds_left: int
+    """Of the present stretch."""
+
+
 class ClaimRequest(NamedTuple):
     """A claim on an idempotency key: `owner` works on the request for so many seconds."""
 
@@ -238,12 +248,15 @@ class ClaimReply(NamedTuple):
     answer: bytes = b""
 
 
+Settling = Literal["done", "open", "forget", "renew"]
+
+
 class Settlement(NamedTuple):
     """What to do with a claim: done, open, forget or renew."""
 
     key: str
     owner: str
-    how: Literal["done", "open", "forget", "renew"]
+    how: Settling
     fingerprint: str = ""
     value: bytes | int = b""
     """For done the response, for renew the seconds."""

@@ -55,7 +55,6 @@ RESERVED: Final = (
     BOARD,
     REBUILD,
     "laurels:",
-    "{laurels:",  # rate limits, which have a hash tag
     EVENTS,
     CAMPUS_DAY,
     CAMPUS_CURSORS,

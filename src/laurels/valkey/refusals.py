@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from redis import exceptions
@@ -13,35 +12,49 @@ from laurels.outcomes import Outcome, of_valkey
 from laurels.valkey.connections import UNANSWERED, NotSent
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Sequence
 
     from laurels.valkey.client import Value
 
 _FUNCTION_CALLS = ("FCALL", "FCALL_RO")
+_TRANSLATED = (exceptions.ResponseError, *UNANSWERED)
 
 log = get_logger("laurels.valkey")
 
 
-@contextmanager
-def translated(*, writing: bool, words: Sequence[Value] = ()) -> Generator[None]:
-    """Translates the errors in this block. `words`: the command, for the log."""
-    try:
-        yield
-    except (exceptions.ResponseError, *UNANSWERED) as error:
-        reply = error_reply(error.__cause__ if isinstance(error, NotSent) else error)
-        if reply is None and writing and not isinstance(error, NotSent):
-            raise OutcomeUnknown(
-                f"Valkey stopped answering, so the call may or may not have counted ({error})"
-            ) from error
-        if reply is None:
-            raise Unavailable(f"Valkey does not answer: {error}") from error
-        log_wrong_type(reply, words)
-        meaning = of_valkey(reply, writing=writing)
-        if meaning.outcome is Outcome.DEFECT:
-            raise
-        kind = OutcomeUnknown if writing and meaning.outcome is Outcome.UNKNOWN else Unavailable
-        advice = f"Valkey refuses: {meaning.advice}"
-        raise kind(f"{advice} ({reply})", advice=advice) from error
+class translated:  # noqa: N801  # a context manager, used like a function
+    """Translates the errors in its block. `words`: the command, for the log."""
+
+    __slots__ = ("_words", "_writing")
+
+    def __init__(self, *, writing: bool, words: Sequence[Value] = ()) -> None:
+        self._writing = writing
+        self._words = words
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, _TRANSLATED):
+            _translate(error, self._words, writing=self._writing)
+
+
+def _translate(error: BaseException, words: Sequence[Value], *, writing: bool) -> None:
+    """Raises what the error means; returns if it is a defect of ours, which is raised as it is."""
+    reply = error_reply(error.__cause__ if isinstance(error, NotSent) else error)
+    if reply is None and writing and not isinstance(error, NotSent):
+        raise OutcomeUnknown(
+            f"Valkey stopped answering, so the call may or may not have counted ({error})"
+        ) from error
+    if reply is None:
+        raise Unavailable(f"Valkey does not answer: {error}") from error
+    log_wrong_type(reply, words)
+    meaning = of_valkey(reply, writing=writing)
+    if meaning.outcome is Outcome.DEFECT:
+        return
+    kind = OutcomeUnknown if writing and meaning.outcome is Outcome.UNKNOWN else Unavailable
+    advice = f"Valkey refuses: {meaning.advice}"
+    raise kind(f"{advice} ({reply})", advice=advice) from error
 
 
 def log_wrong_type(reply: str, words: Sequence[Value]) -> None:

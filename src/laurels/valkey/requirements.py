@@ -29,7 +29,7 @@ CHANNEL: Final = "laurels:requirements"
 
 # Each with enough words for Valkey to find the key or channel. A test compares them with the code's calls.
 COMMANDS: Final = (
-    "ASKING", "CLUSTER SLOTS", "DEL {key}", "EVAL script 1 {key}", "EXISTS {key}", "EXPIRE {key} 1",
+    "ASKING", "CLUSTER SLOTS", "DEL {key}", "EXISTS {key}", "EXPIRE {key} 1",
     "FCALL name 1 {key}", "FCALL_RO name 1 {key}", "FUNCTION LIST", "FUNCTION LOAD code",
     "GET {key}", "HDEL {key} f", "HGET {key} f", "HGETALL {key}", "HINCRBY {key} f 1", "HLEN {key}",
     "HMGET {key} f", "HSCAN {key} 0", "HSET {key} f v", "HSETNX {key} f v", "INFO", "LINDEX {key} 0",

@@ -1,15 +1,13 @@
-"""Commands about the server itself, and scripts of other libraries."""
+"""Commands about the server itself."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from laurels.valkey.command import Command, as_is, pairs
+from laurels.valkey.command import Command, pairs
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from laurels.valkey.client import Reply, Value
+    from laurels.valkey.client import Reply
 
 
 def ping() -> Command[bool]:
@@ -24,7 +22,3 @@ def setting(name: str) -> Command[str | None]:
         return value.decode() if value else None
 
     return Command(("CONFIG", "GET", name), parse)
-
-
-def evaluate(script: bytes, keys: Sequence[str], args: Sequence[Value]) -> Command[Reply]:
-    return Command(("EVAL", script, len(keys), *keys, *args), as_is)
