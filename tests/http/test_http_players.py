@@ -95,6 +95,31 @@ async def test_a_board_closes_at_once_though_another_process_closed_it(
     assert (await client.post(f"{open_board}/scores", json={"score": 5}, headers=ada)).status_code == 403
 
 
+async def test_a_batch_is_refused_by_the_definition_of_another_process(
+    client: AsyncClient, open_board: str, project: str, secret: str, client_with: ClientWith
+):
+    ada = bearer(token(secret, project, "ada"))
+    assert (await client.post(f"{open_board}/scores", json={"score": 5}, headers=ada)).status_code == 200
+    other = await client_with()
+    await other.put(open_board, json=FOR_PLAYERS | {"player_writes": False})
+    many = (await client.post(f"{open_board}/scores/batch", json=[{"score": 5}], headers=ada)).json()
+    assert many["accepted"] == 0
+    assert "player_writes" in many["rejected"][0]["detail"]
+
+
+async def test_a_dimension_that_another_process_removed_is_left_out(
+    client: AsyncClient, open_board: str, project: str, secret: str, client_with: ClientWith
+):
+    ada = bearer(token(secret, project, "ada", groups={"country": "BR"}))
+    assert (await client.post(f"{open_board}/scores", json={"score": 5}, headers=ada)).status_code == 200
+    other = await client_with()
+    narrowed = FOR_PLAYERS | {"groups": [["region"]]}
+    changed = await other.put(open_board, json=narrowed, params={"allow_drop": "all_time"})
+    assert changed.status_code == 200, changed.text
+    assert (await client.post(f"{open_board}/scores", json={"score": 5}, headers=ada)).status_code == 200
+    assert await members(client, open_board) == {"ada": 10}
+
+
 async def test_the_tokens_groups_count(client: AsyncClient, open_board: str, project: str, secret: str):
     ada = bearer(token(secret, project, "ada", groups={"country": "BR", "guild": "unknown to the board"}))
     await client.post(f"{open_board}/scores", json={"score": 1}, headers=ada)

@@ -21,7 +21,7 @@ from jwt.exceptions import InvalidJTIError, InvalidSubjectError
 
 from laurels.boards.names import NAME_PATTERN
 from laurels.errors import Forbidden, InvalidInput, Unauthorized
-from laurels.scores.submission import Submission, check_member
+from laurels.scores.submission import PlayersSubmission, check_member
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,7 +58,7 @@ class Player:
         """
         return f"{sha256(self.member.encode()).hexdigest()[:32]}:{given}"
 
-    def submission(self, given: PlayerSubmission) -> Submission:
+    def submission(self, given: PlayerSubmission) -> PlayersSubmission:
         """The player's own submission; raises `Forbidden` for another member or another group."""
         if given.member not in (None, self.member):
             raise Forbidden("member: is not the player of this token; players submit for themselves only")
@@ -66,14 +66,15 @@ class Player:
         for name, value in self.groups.items():
             if groups.get(name, value) != value:
                 raise Forbidden(f"groups.{name}: is not what the token says; leave it out")
-        return Submission(
+        return PlayersSubmission(
             self.member,
             given.score,
             at=given.at,
-            groups={**groups, **self.groups} or given.groups,
+            groups=given.groups,
             id=given.id,
             op=given.op,
             metadata=given.metadata,
+            own_groups=self.groups,
         )
 
 
@@ -131,14 +132,17 @@ class VerifiedToken:
     not_before: float
     expires: float
 
-    def player_at(self, now: Moment) -> Player:
-        """Raises `Unauthorized` outside the token's time."""
+    def is_valid_at(self, now: Moment) -> bool:
         seconds = now / 1_000_000
-        if self.expires <= seconds - LEEWAY_SECONDS:
-            raise Unauthorized("the token has expired: its `exp` is in the past")
-        if self.not_before > seconds + LEEWAY_SECONDS:
+        return self.not_before - LEEWAY_SECONDS <= seconds < self.expires + LEEWAY_SECONDS
+
+    def check(self, now: Moment) -> None:
+        """Raises `Unauthorized` outside the token's time."""
+        if self.is_valid_at(now):
+            return
+        if self.not_before - LEEWAY_SECONDS > now / 1_000_000:
             raise Unauthorized("the token is not valid yet: its `nbf` is in the future")
-        return self.player
+        raise Unauthorized("the token has expired: its `exp` is in the past")
 
 
 def verified(token: str, secrets: Sequence[ActiveSecret], audience: str) -> VerifiedToken:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from hmac import compare_digest
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -20,6 +20,7 @@ from laurels.access.principal import BOOTSTRAPPER, Principal
 from laurels.access.signing import SIGNATURE
 from laurels.access.store.api_keys import EVERY_PROJECT, digest_of, name_of_key
 from laurels.access.store.secrets import name_of_secrets
+from laurels.boards.keys import BoardRef
 from laurels.errors import BadSignature, Forbidden, Unauthorized
 from laurels.http import signed_body
 from laurels.http.body import BODY_BYTES
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from laurels.access.limits import Limiter
-    from laurels.access.players import Player, VerifiedToken
+    from laurels.access.players import VerifiedToken
     from laurels.access.store.api_keys import Scope
     from laurels.access.store.secrets import ActiveSecret
     from laurels.engine import Laurels
@@ -89,9 +90,8 @@ class Keyring:
         self, digest: bytes, check: Callable[[], None] = lambda: None
     ) -> Principal | None:
         """The principal whose key has this digest."""
-        known = self.recall(digest)
-        if known:
-            return known
+        if compare_digest(digest, self._bootstrap):
+            return BOOTSTRAPPER
 
         async def look_up() -> tuple[str, Principal] | None:
             key = await self._laurels.keys.find_by_digest(digest)
@@ -102,8 +102,12 @@ class Keyring:
         return await self._keys.find(digest, look_up)
 
     def recall(self, digest: bytes) -> Principal | None:
-        """Like `find_by_digest`, but only from the cache, without waiting."""
-        return BOOTSTRAPPER if compare_digest(digest, self._bootstrap) else self._keys.recall(digest)
+        """The principal whose key or token has this digest, but only from the cache, without waiting."""
+        token = self._tokens.get(digest)
+        if token is None:
+            return BOOTSTRAPPER if compare_digest(digest, self._bootstrap) else self._keys.recall(digest)
+        is_current = self._secrets.recall(token.project) is token.secrets
+        return token.principal if is_current and token.verified.is_valid_at(self._laurels.clock()) else None
 
     async def secrets(self, project: str) -> tuple[ActiveSecret, ...]:
         """The active secrets of a project."""
@@ -124,12 +128,15 @@ class Keyring:
             check()
         secrets = await self.secrets(project)
         if known is None or known.secrets != secrets:
-            known = _KnownToken(project, secrets, players.verified(token, secrets, self._audience))
-            if len(self._tokens) >= MOST_TOKENS:
-                self._tokens.clear()
-            self._tokens[digest] = known
-        player = known.verified.player_at(self._laurels.clock())
-        return Principal(project, frozenset({"read"}), player.member, player)
+            verified = players.verified(token, secrets, self._audience)
+            player = verified.player
+            principal = Principal(project, frozenset({"read"}), player.member, player)
+            known = _KnownToken(project, secrets, verified, principal)
+        if len(self._tokens) >= MOST_TOKENS:
+            self._tokens.clear()
+        self._tokens[digest] = known._replace(secrets=secrets)
+        known.verified.check(self._laurels.clock())
+        return known.principal
 
 
 class _KnownToken(NamedTuple):
@@ -138,6 +145,7 @@ class _KnownToken(NamedTuple):
     project: str
     secrets: tuple[ActiveSecret, ...]
     verified: VerifiedToken
+    principal: Principal
 
 
 @dataclass(slots=True)
@@ -149,6 +157,10 @@ class Call:
     principal: Principal
     project: str = ""
     name: str = ""
+
+    @property
+    def ref(self) -> BoardRef:
+        return BoardRef(self.project, self.name)
 
     @property
     def board(self) -> str:
@@ -184,15 +196,23 @@ async def _principal_of(request: Request) -> Principal:
     if not authorization and (session := sessions.session_of(request)):
         principal = await _signed_in(request, session)
     else:
-        scheme, _, secret = authorization.partition(" ")
-        if scheme.lower() != "bearer" or not secret.strip():
-            raise Unauthorized("send `Authorization: Bearer KEY`")
+        secret, digest = _secret_in(authorization)
         keyring: Keyring = request.app.state.keyring
-        principal = keyring.recall(digest_of(secret)) or await principal_with(request, secret.strip())
+        principal = keyring.recall(digest) or await principal_with(request, secret)
     limiter: Limiter = request.app.state.limiter
     if limiter.limits(principal):
         await limiter.count(request, principal)
     return principal
+
+
+@lru_cache(maxsize=MOST_TOKENS)
+def _secret_in(authorization: str) -> tuple[str, bytes]:
+    """The secret of the header, and its digest."""
+    scheme, _, secret = authorization.partition(" ")
+    if scheme.lower() != "bearer" or not secret.strip():
+        raise Unauthorized("send `Authorization: Bearer KEY`")
+    secret = secret.strip()
+    return secret, digest_of(secret)
 
 
 async def principal_with(request: Request, secret: str) -> Principal:
@@ -240,17 +260,24 @@ async def admit(
     if scope != "submit":
         return call
     if principal.player:
-        call = await _admit_player(call, principal.player)
+        await _check_player_writes(call)
     return await _verify_signature(call, most_bytes)
 
 
-async def _admit_player(call: Call, player: Player) -> Call:
-    """The call with only those groups of the player that the board has; raises if players cannot submit."""
-    definition = await call.laurels.definition_in_force(call.board)
-    if not definition.player_writes:
+async def _check_player_writes(call: Call) -> None:
+    """Raises `Forbidden` for a board that takes nothing from players.
+
+    The engine checks it again for submissions, by the definition in force, if this process has an older one.
+    """
+    known = call.laurels.remembered(call.ref)
+    if known is None or not known.player_writes:
+        await check_player_writes(call)
+
+
+async def check_player_writes(call: Call) -> None:
+    """Raises `Forbidden` if the definition in force takes nothing from players."""
+    if not (await call.laurels.definition_in_force(call.board)).player_writes:
         raise Forbidden(f"players cannot submit to {call.board}: its definition has no player_writes")
-    groups = {name: value for name, value in player.groups.items() if name in definition.dimensions}
-    return replace(call, principal=replace(call.principal, player=replace(player, groups=groups)))
 
 
 async def _verify_signature(call: Call, most_bytes: int) -> Call:
@@ -266,4 +293,4 @@ async def _verify_signature(call: Call, most_bytes: int) -> Call:
         limiter: Limiter = call.request.app.state.limiter
         await limiter.count_failure(call.request)
         raise
-    return replace(call, request=request)
+    return call if request is call.request else replace(call, request=request)

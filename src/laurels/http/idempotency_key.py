@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from starlette.responses import Response
 
-from laurels.boards.keys import BoardRef
 from laurels.errors import InvalidInput
 from laurels.http import body
 from laurels.http.durability import durability_of
@@ -88,7 +87,7 @@ def claim(call: Call, key: str, fingerprint: Fingerprint | None = None) -> Abstr
     """Claims the key while the request runs; a fingerprint that is not known yet is set on the claim."""
     player = call.principal.player
     return call.laurels.idempotency_keys.claim(
-        BoardRef.parse(call.board),
+        call.ref,
         player.own_id(key) if player else key,
         str(fingerprint) if fingerprint else "",
     )

@@ -27,7 +27,7 @@ from laurels.scores.submission import Submission, check
 from laurels.valkey import functions, sets
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from laurels.boards.board import Board
     from laurels.boards.catalog import Catalog
@@ -161,11 +161,19 @@ def feeds_of(boards: Iterable[Board]) -> tuple[Feed, ...]:
     return tuple(Feed(str(board.ref), board.version) for board in boards)
 
 
-def for_feed(feed: Board, given: Submission) -> Submission:
-    """The submission for a fed board: with only the groups and the `op` that this board takes."""
-    groups = {name: value for name, value in (given.groups or {}).items() if name in feed.dimensions}
-    return msgspec.structs.replace(
-        given, groups=groups or None, op=given.op if feed.definition.allow_op else None
+def for_feed(feed: Board, given: Submission, groups: Mapping[str, str] | None) -> Submission:
+    """The submission for a fed board: with only the groups and the `op` that this board takes.
+
+    `groups`: those that the feeder ranked it in.
+    """
+    return Submission(
+        given.member,
+        given.score,
+        at=given.at,
+        groups={name: value for name, value in (groups or {}).items() if name in feed.dimensions} or None,
+        id=given.id,
+        op=given.op if feed.definition.allow_op else None,
+        metadata=given.metadata,
     )
 
 
@@ -201,7 +209,7 @@ def _checked(board: Board, row: JournalRow) -> CheckedSubmission:
         op=row.op or None,
         metadata=msgspec.json.decode(row.metadata) if row.metadata else None,
     )
-    return check(board, for_feed(board, given), row.at, row.index)
+    return check(board, for_feed(board, given, given.groups), row.at, row.index)
 
 
 def _fed_keys(board: Board) -> list[str]:

@@ -11,7 +11,7 @@ from laurels.boards.ordering import Position
 from laurels.errors import InvalidInput, KeyTaken, OutcomeUnknown, Unavailable
 from laurels.scores.payload import confirm_keys, lay_out
 from laurels.scores.shards import ShardedWindow
-from laurels.scores.submission import check
+from laurels.scores.submission import REFUSALS, check
 from laurels.valkey import functions
 from laurels.valkey.functions import DefinitionChanged, MetadataKept
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from laurels.boards.keys import BoardRef
     from laurels.clock import Clock
     from laurels.scores.payload import Payload, SubmitCall
-    from laurels.scores.submission import CheckedSubmission
+    from laurels.scores.submission import CheckedSubmission, Refusal
     from laurels.valkey.client import Valkey
     from laurels.valkey.messages import Durability, Report
 
-REFUSALS: Final = {
+REASONS: Final = {
     "range": "the total would leave the range of the board's scores",
     "max_change": "moves the entry by more than the board's max_change",
 }
@@ -40,7 +40,7 @@ LaidOut = list[tuple["SubmitCall", "Payload"]]
 class CallOutcome:
     """The outcome of a call's submissions, by their place in the call."""
 
-    refused: dict[int, InvalidInput | KeyTaken] = field(default_factory=dict)
+    refused: dict[int, Refusal | KeyTaken] = field(default_factory=dict)
     reports: dict[int, Report] = field(default_factory=dict)
     unconfirmed: list[SubmitCall] = field(default_factory=list)
     """The parts that ran, and that the caller must confirm."""
@@ -118,8 +118,8 @@ class Sender:
         if call.is_confirmed_later:
             outcome.unconfirmed.append(call)
         for number, why in reply.refused.items():
-            if why in REFUSALS:
-                outcome.refused[call.parts[number].index] = InvalidInput.at("score", REFUSALS[why])
+            if why in REASONS:
+                outcome.refused[call.parts[number].index] = InvalidInput.at("score", REASONS[why])
         outcome.reports.update(zip((part.index for part in call.parts), reply.reports, strict=False))
 
     async def _checked_again(
@@ -136,7 +136,7 @@ class Sender:
             try:
                 # The feeder has judged the lateness already.
                 good.append(check(board, part.given, part.moment if is_fed else now, part.index))
-            except InvalidInput as error:
+            except REFUSALS as error:
                 outcome.refused[part.index] = error
         return replace(call, board=board, now=now, parts=good)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, Any, Final, Self
+from typing import TYPE_CHECKING, Annotated, Any, Final, Self, TypeAlias
 
 import msgspec
 from msgspec.structs import force_setattr
 
 from laurels.boards.keys import WHOLE, Cut, group_dict
-from laurels.errors import InvalidInput
+from laurels.errors import Forbidden, InvalidInput
 from laurels.moments import moment_of
 from laurels.wording import no_such, one_of
 
@@ -30,6 +30,9 @@ AHEAD: Final = timedelta(minutes=1) // timedelta(microseconds=1)
 
 EVERYBODY: Final = (WHOLE,)
 OPERATIONS: Final = ("best", "last", "first", "sum")
+# Why a submission is refused before it reaches Valkey.
+Refusal: TypeAlias = InvalidInput | Forbidden
+REFUSALS: Final = (InvalidInput, Forbidden)
 # An id that Laurels made: the submission's call and its place in it, after the id space of a player if one
 # sends it again.
 MADE_ID: Final = re.compile(r"(?:[0-9a-f]{32}:)?~([A-Za-z0-9_-]{22})\.\d{1,6}")
@@ -55,6 +58,13 @@ class Submission(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True)
         """From keyword arguments; groups may be text."""
         fields: dict[str, Any] = {**carried, "groups": group_dict(carried.get("groups"))}
         return cls(member, score, **fields)
+
+
+class PlayersSubmission(Submission):
+    """A player's own submission. The board must be one that players submit to."""
+
+    own_groups: dict[str, str] = {}
+    """The player's groups. Those that the board does not have are left out."""
 
 
 class CheckedSubmission(msgspec.Struct, frozen=True, gc=False):
@@ -111,10 +121,12 @@ def _encoded(field: str, text: str, limit: int) -> bytes:
 def check(
     board: Board, given: Submission, now: Moment, index: int = 0, *, by_match: bool = False
 ) -> CheckedSubmission:
-    """Validates a submission without the stores. Raises `InvalidInput` with the field.
+    """Validates a submission without the stores. Raises `InvalidInput` with the field; `Forbidden` for a
+    player's submission to a board that takes none.
 
     `by_match`: whether the score is a rating after a match.
     """
+    groups = _players_groups(board, given) if isinstance(given, PlayersSubmission) else given.groups
     member = check_member(given.member)
     score = board.ordering.parse_score(given.score)
     if board.is_limited and not by_match:
@@ -125,12 +137,19 @@ def check(
         member=member,
         score=score,
         moment=_moment(board, given.at, now),
-        groups=given.groups,
-        cuts=EVERYBODY if given.groups is None else (WHOLE, *_check_groups(board, given.groups)),
+        groups=groups,
+        cuts=EVERYBODY if groups is None else (WHOLE, *_check_groups(board, groups)),
         id="" if given.id is None else check_id(given.id),
         op="" if given.op is None else _check_operation(board, given.op),
         metadata=check_metadata(given.metadata),
     )
+
+
+def _players_groups(board: Board, given: PlayersSubmission) -> dict[str, str] | None:
+    if not board.definition.player_writes:
+        raise Forbidden(f"players cannot submit to {board.ref}: its definition has no player_writes")
+    own = {name: value for name, value in given.own_groups.items() if name in board.dimensions}
+    return {**(given.groups or {}), **own} or given.groups
 
 
 def _check_limits(board: Board, score: Score) -> None:

@@ -29,7 +29,15 @@ from laurels.errors import InvalidInput, KeyTaken, OutcomeUnknown, Unavailable
 from laurels.scores.feeds import feeds_of, for_feed
 from laurels.scores.payload import SubmitCall
 from laurels.scores.send import CallOutcome, Sender
-from laurels.scores.submission import BatchResult, CheckedSubmission, Rejected, Submission, Submitted, check
+from laurels.scores.submission import (
+    REFUSALS,
+    BatchResult,
+    CheckedSubmission,
+    Rejected,
+    Submission,
+    Submitted,
+    check,
+)
 from laurels.valkey import functions
 
 if TYPE_CHECKING:
@@ -43,6 +51,7 @@ if TYPE_CHECKING:
     from laurels.scores.feeds import Feeds
     from laurels.scores.rolling import Rolling
     from laurels.scores.send import LaidOut
+    from laurels.scores.submission import Refusal
     from laurels.valkey.client import Valkey
     from laurels.valkey.messages import Durability
 
@@ -79,7 +88,7 @@ class _Chunk:
     cost: int = 0
 
     def add(self, place: int, given: Submission | CheckedSubmission, now: int) -> None:
-        """Raises `InvalidInput` if any of the boards refuses it; then none gets it."""
+        """Raises a `Refusal` if any of the boards refuses it; then none gets it."""
         board, parts = self.call.board, self.call.parts
         index = len(parts)
         if isinstance(given, CheckedSubmission):
@@ -87,10 +96,10 @@ class _Chunk:
         else:
             checked = check(board, given, now, index)
         if self.feeds:
-            given = checked.given
+            given, groups = checked.given, checked.groups
             if isinstance(given.score, str):  # boards of doubles take only numbers
                 given = msgspec.structs.replace(given, score=checked.score)
-            self.fed.append([check(feed, for_feed(feed, given), now, index) for feed in self.feeds])
+            self.fed.append([check(feed, for_feed(feed, given, groups), now, index) for feed in self.feeds])
         parts.append(checked)
         self.places.append(place)
         self.cost += len(checked.cuts)
@@ -101,7 +110,7 @@ class _RefusedSubmission(NamedTuple):
 
     place: int
     given: Submission | CheckedSubmission | InvalidInput
-    error: InvalidInput | KeyTaken
+    error: Refusal | KeyTaken
 
 
 @dataclass(slots=True)
@@ -180,7 +189,7 @@ class Submitter:
         board.require_writer(self._owner)
         try:
             checked = check(board, given, self._clock())
-        except InvalidInput:  # another process may have changed the definition
+        except REFUSALS:  # another process may have changed the definition
             board = await self._catalog.in_force(ref)
             checked = check(board, given, self._clock())
         answer: asyncio.Future[Submitted] = asyncio.get_running_loop().create_future()
@@ -198,7 +207,7 @@ class Submitter:
             return False
         try:
             checked = check(board, given, self._clock())
-        except InvalidInput:
+        except REFUSALS:
             return False
         self._queue(_Waiting(checked, board, on_outcome), durability)
         return True
@@ -350,7 +359,7 @@ class Submitter:
                 if isinstance(submission, InvalidInput):
                     raise submission
                 chunk.add(place, submission, now)
-            except InvalidInput as error:
+            except REFUSALS as error:
                 refused.append(_RefusedSubmission(place, submission, error))
                 continue
             if chunk.cost >= room:

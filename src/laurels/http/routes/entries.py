@@ -9,7 +9,7 @@ from laurels.access import signatures
 from laurels.errors import Forbidden, NotFound, OutcomeUnknown
 from laurels.history.records import History
 from laurels.http import body, idempotency_key
-from laurels.http.authentication import Call
+from laurels.http.authentication import Call, check_player_writes
 from laurels.http.durability import DOCUMENTED, durability_of
 from laurels.http.operation import BOARD, Body, Routes
 from laurels.http.parameters import AroundParameters, HistoryParameters
@@ -93,7 +93,7 @@ async def read_page(call: Call, query: PageQuery) -> Page:
 
     From the top or the bottom, from a rank, or after a `cursor`, which keeps its place when entries change.
     """
-    return await call.laurels.page(call.board, **structs.asdict(query))
+    return await call.laurels.all_windows.page(call.ref, query)
 
 
 @routes.post(
@@ -120,13 +120,14 @@ async def read_among(call: Call, query: WindowQuery, given: Members) -> Among:
 @routes.get(f"{MEMBER}/around", scope="read", cached=True, example=PAGE)
 async def read_around(call: Call, member: str, query: AroundParameters) -> Page:
     """Read a member's neighbourhood."""
-    return await call.laurels.around(call.board, member, **structs.asdict(query))
+    return await call.laurels.all_windows.around(call.ref, query, member, query.above, query.below)
 
 
 @routes.get(
     MEMBER,
     scope="read",
     cached=True,
+    shared=False,  # members who are asked for at the same time share a call already
     example={"member": "ada", "score": 1200, "rank": 1, "ordinal": 1, "percentile": 1.0, "total": 2},
 )
 async def read_standing(call: Call, member: str, query: WindowQuery) -> Standing:
@@ -134,7 +135,7 @@ async def read_standing(call: Call, member: str, query: WindowQuery) -> Standing
 
     Boards that keep dense ranks add `dense_rank`. Send a slash in a member as `%2F`.
     """
-    return await call.laurels.standing(call.board, member, **query.in_window())
+    return await call.laurels.all_windows.standing(call.ref, query, member)
 
 
 @routes.delete(MEMBER, scope="admin", headers=DOCUMENTED)
@@ -173,6 +174,8 @@ async def set_metadata(call: Call, member: str, query: WindowQuery, given: NewMe
     entries. `applied` is false if the id was seen before. Entries of rolling windows have no metadata.
     """
     player, given_id = call.principal.player, given.id
+    if player:
+        await check_player_writes(call)
     own_id = player.own_id(given_id) if player and given_id is not None else given_id
     try:
         done = await call.laurels.set_metadata(

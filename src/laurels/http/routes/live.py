@@ -14,7 +14,6 @@ from msgspec import UNSET, Meta, UnsetType
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from laurels.boards.keys import BoardRef
 from laurels.engine import Laurels
 from laurels.errors import Forbidden, LaurelsError, Unauthorized
 from laurels.http.authentication import Call, Keyring, admit
@@ -101,7 +100,7 @@ async def follow_live(call: Call, query: LiveParameters) -> Response:
     keyring: Keyring = call.request.app.state.keyring
     generation = keyring.generation
     page = PageQuery.of({**query.in_window(), "limit": query.limit})
-    view = View(BoardRef.parse(call.board), page, query.member)
+    view = View(call.ref, page, query.member)
     last_id = call.request.headers.get("last-event-id", query.last_event_id)
     return EventStream(call, await call.laurels.live.follow(view, last_id), generation)
 
