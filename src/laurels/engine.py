@@ -25,8 +25,9 @@ from laurels.boards.operations import DefinitionOperations
 from laurels.boards.retention import Retention
 from laurels.boards.store import BoardStore
 from laurels.clock import system_clock
-from laurels.errors import InvalidInput, WindowGone
+from laurels.errors import InvalidInput
 from laurels.history import member_history
+from laurels.history.all_windows import AllWindows
 from laurels.history.archived_windows import ArchivedWindows
 from laurels.history.erase import Eraser
 from laurels.history.export import BoardFiles
@@ -211,6 +212,7 @@ class Laurels(DefinitionOperations, WholeBoardOperations, MetadataOperations):
             self.valkey, self._retention, self._rolling, self._archived_windows, journal
         )
         self._reader = Reader(self.valkey, self._catalog, self._rolling, self.clock, self._archived_windows)
+        self.all_windows = AllWindows(self._reader, self._archived_windows)
         self.live = LiveViews(self.valkey, self._catalog, self._reader, self.clock)
         kept_boards = (self.store, kept, self._retention, self._rolling, self.clock)
         self.snapshot_taker = SnapshotTaker(self.valkey, self._catalog, *kept_boards)
@@ -269,9 +271,9 @@ class Laurels(DefinitionOperations, WholeBoardOperations, MetadataOperations):
         """The definition in force, as this process knows it: a board in use needs no call to a store."""
         return (await self._catalog.board(BoardRef.parse(board))).definition
 
-    def remembered(self, board: str) -> BoardDefinition | None:
+    def remembered(self, ref: BoardRef) -> BoardDefinition | None:
         """Like `definition`, without waiting. None for a board that this process does not know yet."""
-        known = self._catalog.known(BoardRef.parse(board))
+        known = self._catalog.known(ref)
         return known and known.definition
 
     async def definition_in_force(self, board: str) -> BoardDefinition:
@@ -298,11 +300,11 @@ class Laurels(DefinitionOperations, WholeBoardOperations, MetadataOperations):
         """Like `submit`, with a `Submission`."""
         return await self._submitter.submit(BoardRef.parse(board), given, self._durability(durability))
 
-    def send_soon(self, board: str, given: Submission, on_outcome: OnOutcome) -> bool:
+    def send_soon(self, ref: BoardRef, given: Submission, on_outcome: OnOutcome) -> bool:
         """Like `send`, without waiting: calls `on_outcome` with the result. Does nothing and returns False if
         this process does not know enough to check the submission.
         """
-        return self._submitter.submit_soon(BoardRef.parse(board), given, on_outcome, self._durability(None))
+        return self._submitter.submit_soon(ref, given, on_outcome, self.settings.durability)
 
     async def submit_many(
         self,
@@ -348,11 +350,7 @@ class Laurels(DefinitionOperations, WholeBoardOperations, MetadataOperations):
 
     async def page(self, board: str, **paging: Unpack[Paging]) -> Page:
         """Entries from the top (or with `start="bottom"`), after a cursor, or from a rank on."""
-        query = PageQuery.of(paging)
-        try:
-            return await self._reader.page(BoardRef.parse(board), query)
-        except WindowGone:
-            return await self._archived_windows.page(BoardRef.parse(board), query)
+        return await self.all_windows.page(BoardRef.parse(board), PageQuery.of(paging))
 
     async def pages(self, board: str, **first: Unpack[FirstPage]) -> AsyncGenerator[Page]:
         """The pages of a window. Each begins where the previous one ended, even if entries change."""
@@ -383,21 +381,14 @@ class Laurels(DefinitionOperations, WholeBoardOperations, MetadataOperations):
 
     async def standing(self, board: str, member: str, **where: Unpack[InWindow]) -> Standing:
         """One member's standing, also in a window that only the archive has."""
-        ref, query = BoardRef.parse(board), WindowQuery.of(where)
-        try:
-            return await self._reader.standing(ref, query, member)
-        except WindowGone:
-            return await self._archived_windows.standing(ref, query, member)
+        return await self.all_windows.standing(BoardRef.parse(board), WindowQuery.of(where), member)
 
     async def around(
         self, board: str, member: str, above: int = 5, below: int = 5, **where: Unpack[InWindow]
     ) -> Page:
         """A member with those just above and below it."""
         ref, query = BoardRef.parse(board), WindowQuery.of(where)
-        try:
-            return await self._reader.around(ref, query, member, above, below)
-        except WindowGone:
-            return await self._archived_windows.around(ref, query, member, above, below)
+        return await self.all_windows.around(ref, query, member, above, below)
 
     async def among(self, board: str, members: Iterable[str], **where: Unpack[InWindow]) -> Among:
         """These members ranked among themselves, each with its rank among all."""

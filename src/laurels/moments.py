@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
 from typing import Annotated, TypeAlias
 
 from msgspec import Meta
@@ -35,6 +36,7 @@ def moment_of(when: datetime) -> Moment:
     return (when - EPOCH) // MICROSECOND
 
 
+@lru_cache(maxsize=1024)  # answers name the bounds of few windows
 def datetime_of(moment: Moment) -> datetime:
     if not EARLIEST <= moment < LATEST:
         raise InvalidInput.at("at", OUTSIDE)

@@ -157,7 +157,7 @@ async def test_a_failure_is_a_problem_and_the_connection_goes_on(
     async def fail(*_: object, **__: object) -> None:
         raise RuntimeError("a mistake")
 
-    monkeypatch.setattr(type(laurels), "standing", fail)
+    monkeypatch.setattr(type(laurels.all_windows), "standing", fail)
     answer = await way.client.get(f"{board}/entries/ada")
     assert (answer.status_code, answer.json()["type"]) == (500, "/problems/internal")
     assert (await way.client.get(f"{board}/entries")).status_code == 200

@@ -112,7 +112,7 @@ async def test_a_failure_is_shown_without_its_cause(
     async def fail(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr(laurels, "page", fail)
+    monkeypatch.setattr(laurels.all_windows, "page", fail)
     headers = {"Authorization": f"Bearer {admin_key}"}
     answer = await served.get("/v1/projects/a/boards/b/entries", headers=headers)
     assert answer.status_code == status

@@ -155,7 +155,7 @@ def failing(laurels: Laurels, monkeypatch: pytest.MonkeyPatch) -> Failing:
     return let_fail
 
 
-@pytest.mark.parametrize(("operation", "request_line"), [("page", "GET /entries"), ("drop", "DELETE ")])
+@pytest.mark.parametrize(("operation", "request_line"), [("windows", "GET /windows"), ("drop", "DELETE ")])
 async def test_an_error_that_nobody_foresaw_tells_nothing_but_its_request(
     client: AsyncClient, board: str, failing: Failing, logged: Logged, *, operation: str, request_line: str
 ):

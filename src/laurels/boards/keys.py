@@ -76,6 +76,8 @@ class Cut:
     values: tuple[str, ...] = ()
 
     def __str__(self) -> str:
+        if not self.dimensions:
+            return ""
         return ",".join(
             f"{name}={value.translate(_ESCAPES)}"
             for name, value in zip(self.dimensions, self.values, strict=True)

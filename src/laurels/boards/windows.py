@@ -72,6 +72,10 @@ class Slot:
     starts: Moment | None  # None: always was
     ends: Moment | None  # None: never ends
 
+    def holds(self, moment: Moment) -> bool:
+        starts, ends = self.starts, self.ends
+        return (starts is None or starts <= moment) and (ends is None or moment < ends)
+
     @property
     def starts_at(self) -> datetime | None:
         return None if self.starts is None else datetime_of(self.starts)

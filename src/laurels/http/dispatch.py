@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from laurels.http.operation import BOARD
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
-    from starlette.convertors import Convertor
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from laurels.http.operation import Operation, RecordedRoute
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 # The part that all paths share, and the rest.
 _SHAPE: Final = re.compile(r"(/v1/projects/[^/]+/boards/[^/]+)(/.*)", re.DOTALL)
 
-# Limits of the cache of paths; the number is enough for a service with very many boards.
+# Limits of the cache of paths without a member; the number is enough for a service with very many boards.
 MOST_REMEMBERED: Final = 10_000
 LONGEST_REMEMBERED: Final = 200
 
@@ -58,13 +57,7 @@ class Dispatch:
         await found.operation(scope, receive, send)
 
     def find(self, method: str, path: str) -> Found | None:
-        asked = method, path
-        found = self._found.get(asked) or self._find(method, path)
-        if found and len(path) <= LONGEST_REMEMBERED:
-            if len(self._found) >= MOST_REMEMBERED:
-                self._found.clear()
-            self._found[asked] = found
-        return found
+        return self._found.get((method, path)) or self._find(method, path)
 
     def enter(self, found: Found, scope: Scope) -> None:
         """Puts into the scope what routing puts there."""
@@ -75,11 +68,25 @@ class Dispatch:
         if shape is None:
             return None
         fixed = self._fixed.get((method, shape[2]))
-        for operation, route in (fixed,) if fixed else self._others:
-            if operation.method == method and (found := route.path_regex.fullmatch(path)):
-                return Found(operation, route, _converted(found.groupdict(), route.param_convertors))
+        if fixed is not None:
+            found = _found(*fixed, path)
+            if found and len(path) <= LONGEST_REMEMBERED:
+                if len(self._found) >= MOST_REMEMBERED:
+                    self._found.clear()
+                self._found[method, path] = found
+            return found
+        for operation, route in self._others:
+            if operation.method == method and (found := _found(operation, route, path)):
+                return found
         return None
 
 
-def _converted(found: dict[str, str], convertors: Mapping[str, Convertor[str]]) -> dict[str, str]:
-    return {name: convertors[name].convert(value) for name, value in found.items()}
+def _found(operation: Operation, route: RecordedRoute, path: str) -> Found | None:
+    match = route.path_regex.fullmatch(path)
+    if match is None:
+        return None
+    parts = match.groupdict()
+    if "%" in path:
+        convertors = route.param_convertors
+        parts = {name: convertors[name].convert(value) for name, value in parts.items()}
+    return Found(operation, route, parts)

@@ -60,15 +60,18 @@ class TaggedBody(NamedTuple):
     tag: str
 
 
-async def coalesced_answer(request: Request, encoded: Callable[[], Awaitable[bytes]]) -> Response:
-    """The answer to a read, with an ETag; concurrent requests for the same path and query share one read."""
+def tagged(body: bytes) -> TaggedBody:
+    return TaggedBody(body, f'"{blake2b(body, digest_size=16).hexdigest()}"')
 
-    async def tagged() -> TaggedBody:
-        body = await encoded()
-        return TaggedBody(body, f'"{blake2b(body, digest_size=16).hexdigest()}"')
 
+async def coalesced(request: Request, read: Callable[[], Awaitable[TaggedBody]]) -> TaggedBody:
+    """What `read` returns; concurrent requests for the same path and query share one read."""
     coalescer: Coalescer[TaggedBody] = request.app.state.coalescer
-    body, tag = await coalescer.ask((request.scope["path"], request.scope["query_string"]), tagged)
+    return await coalescer.ask((request.scope["path"], request.scope["query_string"]), read)
+
+
+def tagged_answer(request: Request, body: bytes, tag: str) -> Response:
+    """The answer with its ETag, or 304 if the client has it."""
     if is_known(request, tag):
         return Response(status_code=304, headers={"ETag": tag, "Cache-Control": _REVALIDATED})
     return JsonResponse(body, (b"etag", tag.encode()), (b"cache-control", _REVALIDATED.encode()))
@@ -84,8 +87,10 @@ def is_known(request: Request, tag: str) -> bool:
 
 async def encode_for(call: Call, value: object, *, has_scores: bool) -> bytes:
     """The JSON of an answer; `has_scores`: whether it may hold scores of the call's board."""
-    is_exact = has_scores and (await call.laurels.definition(call.board)).score == "int64"
-    return encode(value, is_exact=is_exact)
+    if not has_scores:
+        return encode(value)
+    definition = call.laurels.remembered(call.ref) or await call.laurels.definition(call.board)
+    return encode(value, is_exact=definition.score == "int64")
 
 
 def encode(value: object, *, is_exact: bool = False) -> bytes:

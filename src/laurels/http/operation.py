@@ -32,7 +32,15 @@ from starlette.routing import Match, Route
 
 from laurels.http import body
 from laurels.http.authentication import Call, admit
-from laurels.http.encoding import JsonResponse, coalesced_answer, encode_for, has_scores
+from laurels.http.encoding import (
+    JsonResponse,
+    TaggedBody,
+    coalesced,
+    encode_for,
+    has_scores,
+    tagged,
+    tagged_answer,
+)
 from laurels.http.idempotency_key import answer_once
 from laurels.http.parameters import NoParameters, read_query
 
@@ -122,7 +130,9 @@ class RouteOptions(TypedDict, total=False):
     idempotent: bool
     """Whether a request repeated with its `Idempotency-Key` counts once; `given` then has an `id`."""
     cached: bool
-    """Whether the answer has an ETag, and identical concurrent requests share one."""
+    """Whether the answer has an ETag."""
+    shared: bool
+    """Whether identical concurrent requests share one answer, if it is cached. By default they do."""
     takes_players: bool
     """Whether a player's token may submit; the operation then submits for `call.principal.player` only."""
     most_bytes: int
@@ -157,6 +167,7 @@ class Operation:
         self.takes_players = options.get("takes_players", False)
         self.most_bytes = options.get("most_bytes", body.BODY_BYTES)
         self._is_cached = options.get("cached", False)
+        self._is_shared = options.get("shared", True)
         self._in_path = tuple(name for name in re.findall(r"{(\w+):", path) if name in types)
         self._takes_query = "query" in types
         self._decode = options.get("decode") or self._decoder()
@@ -186,7 +197,9 @@ class Operation:
 
     async def _respond(self, call: Call, arguments: dict[str, Any]) -> Response:
         if self._is_cached:
-            return await coalesced_answer(call.request, lambda: self._encoded(call, arguments))
+            read = partial(self._tagged, call, arguments)
+            found = await (coalesced(call.request, read) if self._is_shared else read())
+            return tagged_answer(call.request, *found)
         if self.given is None:
             return await self._act(call, **arguments)
         decode = partial(self._decode, call)
@@ -196,8 +209,9 @@ class Operation:
         given = decode(await body.read(call.request, self.most_bytes))
         return await self._act(call, given=given, **arguments)
 
-    async def _encoded(self, call: Call, arguments: dict[str, Any]) -> bytes:
-        return await encode_for(call, await self.endpoint(call, **arguments), has_scores=self._has_scores)
+    async def _tagged(self, call: Call, arguments: dict[str, Any]) -> TaggedBody:
+        value = await self.endpoint(call, **arguments)
+        return tagged(await encode_for(call, value, has_scores=self._has_scores))
 
     async def _act(self, call: Call, **arguments: Any) -> Response:  # noqa: ANN401  # as the endpoint takes them
         value = await self.endpoint(call, **arguments)

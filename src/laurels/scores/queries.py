@@ -90,6 +90,8 @@ class Reader:
         self._rolling = rolling
         self._clock = clock
         self._kept = kept
+        self._current: dict[tuple[Board, str | None, str | None], _View] = {}
+        """The views of windows in their current slots, as queries name them."""
         self._window = lru_cache(maxsize=MOST_WINDOWS)(partial(ShardedWindow, valkey))
 
     async def page(self, ref: BoardRef, query: PageQuery) -> Page:
@@ -122,7 +124,7 @@ class Reader:
 
         async def ask(board: Board) -> Standing:
             view = await self._view(board, query)
-            total, (stood,) = await view.window.standing((encoded,))
+            total, stood = await view.window.standing_of(encoded)
             if stood is None:
                 raise NotFound(f"{ref}: {member!r} has no entry in {_named(view)}")
             return Standing(
@@ -237,6 +239,11 @@ class Reader:
 
     async def _view(self, board: Board, query: WindowQuery) -> _View:
         now = self._clock()
+        asked = board, query.period, query.group
+        if query.slot is None:
+            current = self._current.get(asked)
+            if current and current.slot.holds(now):
+                return current
         cut = parse_cut(query.group, board.definition) if query.group else WHOLE
         zoned = board.zoned_window(query.period, cut)
         slot = board.slot(zoned, query.slot, now)
@@ -244,7 +251,12 @@ class Reader:
             await self._rolling.ensure(board, zoned, slot)
             self._rolling.prepare(board, now)
         address = WindowAddress(zoned.label, slot.text, cut)
-        return _View(now, board, zoned, slot, address, self._window(board, address))
+        view = _View(now, board, zoned, slot, address, self._window(board, address))
+        if query.slot is None and zoned.how != "fold":  # a rolling window has work to do at every read
+            if len(self._current) >= MOST_WINDOWS:
+                self._current.clear()
+            self._current[asked] = view
+        return view
 
     async def _page_of(self, view: _View, reply: PageReply, start: Start, *, change: bool) -> Page:
         entries = _entries(view.board, reply)

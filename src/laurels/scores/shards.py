@@ -12,6 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from laurels.boards.ordering import Position
+from laurels.scores.together import Together
 from laurels.valkey import functions
 from laurels.valkey.messages import (
     By,
@@ -57,6 +58,8 @@ class ShardedWindow:
             for shard in range(board.keys.shards)
         ]
 
+        self._standings = Together(self._ask_standings)
+
     async def total(self) -> int:
         return sum(total for total, _ in await self._counts(()))
 
@@ -83,6 +86,17 @@ class ShardedWindow:
         for member, (better, before) in zip(found, counted[1], strict=True):
             found[member] = found[member]._replace(better=better, before=before)
         return counted[0], [found.get(member) for member in members]
+
+    async def standing_of(self, member: bytes) -> tuple[int, StandingReply | None]:
+        """As `standing`, for one member; shares a call with others who ask at the same time."""
+        if len(self._keys) == 1:
+            return await self._standings.ask(member)
+        total, (stood,) = await self.standing((member,))
+        return total, stood
+
+    async def _ask_standings(self, members: Sequence[bytes]) -> list[tuple[int, StandingReply | None]]:
+        total, found = await self._standing(self._keys[0], self._header, members)
+        return [(total, stood) for stood in found]
 
     async def count(self, positions: Sequence[Position]) -> tuple[int, list[CountReply]]:
         """The number of entries, and where entries at these positions would stand."""
