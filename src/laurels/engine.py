@@ -271,9 +271,9 @@ class Laurels(DefinitionOperations, WholeBoardOperations, MetadataOperations):
         """The definition in force, as this process knows it: a board in use needs no call to a store."""
         return (await self._catalog.board(BoardRef.parse(board))).definition
 
-    def remembered(self, ref: BoardRef) -> BoardDefinition | None:
+    def remembered(self, board: str) -> BoardDefinition | None:
         """Like `definition`, without waiting. None for a board that this process does not know yet."""
-        known = self._catalog.known(ref)
+        known = self._catalog.known(BoardRef.parse(board))
         return known and known.definition
 
     async def definition_in_force(self, board: str) -> BoardDefinition:
@@ -300,11 +300,11 @@ class Laurels(DefinitionOperations, WholeBoardOperations, MetadataOperations):
         """Like `submit`, with a `Submission`."""
         return await self._submitter.submit(BoardRef.parse(board), given, self._durability(durability))
 
-    def send_soon(self, ref: BoardRef, given: Submission, on_outcome: OnOutcome) -> bool:
+    def send_soon(self, board: str, given: Submission, on_outcome: OnOutcome) -> bool:
         """Like `send`, without waiting: calls `on_outcome` with the result. Does nothing and returns False if
         this process does not know enough to check the submission.
         """
-        return self._submitter.submit_soon(ref, given, on_outcome, self.settings.durability)
+        return self._submitter.submit_soon(BoardRef.parse(board), given, on_outcome, self.settings.durability)
 
     async def submit_many(
         self,

@@ -269,7 +269,7 @@ async def _check_player_writes(call: Call) -> None:
 
     The engine checks it again for submissions, by the definition in force, if this process has an older one.
     """
-    known = call.laurels.remembered(call.ref)
+    known = call.laurels.remembered(call.board)
     if known is None or not known.player_writes:
         await check_player_writes(call)
 

@@ -89,7 +89,7 @@ async def encode_for(call: Call, value: object, *, has_scores: bool) -> bytes:
     """The JSON of an answer; `has_scores`: whether it may hold scores of the call's board."""
     if not has_scores:
         return encode(value)
-    definition = call.laurels.remembered(call.ref) or await call.laurels.definition(call.board)
+    definition = call.laurels.remembered(call.board) or await call.laurels.definition(call.board)
     return encode(value, is_exact=definition.score == "int64")
 
 

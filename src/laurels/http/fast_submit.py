@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from laurels.access.store.api_keys import digest_of
-from laurels.boards.keys import BoardRef
 from laurels.boards.names import NAME_PATTERN
 from laurels.errors import Forbidden
 from laurels.http.body import JSON
@@ -64,7 +63,9 @@ _decode = msgspec.json.Decoder(Submission).decode
 class Admission:
     """The board, key and request id in a head. Each request checks whether the key is still active."""
 
-    board: BoardRef
+    project: str
+    board: str
+    """`project/board`."""
     key: bytes
     """The digest of the key."""
     request_id: str
@@ -94,7 +95,7 @@ class FastSubmit:
         self._access_log = access_log
         documented = operation.options.get("headers", {})
         self._not_taken = MEANINGFUL | {name.lower().encode() for name in documented}
-        self._boards: dict[bytes, BoardRef] = {}
+        self._boards: dict[bytes, tuple[str, str]] = {}
 
     def admission(self, scope: Scope) -> Admission | None:
         """The admission of a request whose head has arrived; None if it must go to the operation."""
@@ -115,7 +116,7 @@ class FastSubmit:
         if content_type != _JSON or not authorization.startswith(_BEARER) or authorization.startswith(_TOKEN):
             return None
         key = digest_of(authorization[len(_BEARER) :].decode("latin-1"))
-        return Admission(board, key, given_request_id(headers))
+        return Admission(*board, key, given_request_id(headers))
 
     def take(
         self,
@@ -158,8 +159,8 @@ class FastSubmit:
 
         return self._laurels.send_soon(admission.board, given, respond)
 
-    def _board_in(self, path: bytes) -> BoardRef | None:
-        """The board in a path that needs no decoding."""
+    def _board_in(self, path: bytes) -> tuple[str, str] | None:
+        """The project and `project/board` in a path that needs no decoding."""
         known = self._boards.get(path)
         if known:
             return known
@@ -168,8 +169,9 @@ class FastSubmit:
             return None
         if len(self._boards) >= MOST_REMEMBERED:
             self._boards.clear()
-        board = self._boards[path] = BoardRef(found[1].decode(), found[2].decode())
-        return board
+        project, board = found[1].decode(), found[2].decode()
+        self._boards[path] = project, f"{project}/{board}"
+        return self._boards[path]
 
     def _admits(self, admission: Admission, now: float) -> bool:
         generation = self._keyring.generation
@@ -181,7 +183,7 @@ class FastSubmit:
         return is_admitted
 
     def _check(self, admission: Admission) -> bool:
-        project = admission.board.project
+        project = admission.project
         principal = self._keyring.recall(admission.key)
         if principal is None or self._limiter.limits(principal):
             return False
