@@ -9,7 +9,9 @@ import pytest
 from waiting import eventually
 from ways import SCORE, Way, serving
 
+from laurels.access.store.api_keys import digest_of
 from laurels.http.middleware import CLIENT_LEFT
+from laurels.http.server.connection import Connection
 from laurels.http.server.fast_protocol import FastProtocol
 
 if TYPE_CHECKING:
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
     from laurels.engine import Laurels
 
-    from .conftest import ClientWith, Logged
+    from .conftest import ClientWith, Logged, MakeKey
 
 # These differ between any two answers.
 OWN = {"date", "x-request-id"}
@@ -122,9 +124,86 @@ async def test_an_answer_is_the_same_by_both_paths(
         assert by_server.status_code == by_asgi.status_code == 404
     else:
         assert comparable(by_server) == comparable(by_asgi)
+    if method == "GET" and what != "a browser":  # a head that comes again is not parsed
+        again = [await way.client.request(method, board + path, **given) for _ in range(3)]
+        assert [comparable(each) for each in again] == [comparable(by_server)] * 3
+        del direct[1:]
     assert len(direct) == (what not in {"HEAD", "a wrong method", "a path that is not UTF-8"})
     if what == "a request id":
         assert by_server.headers["x-request-id"] == "mine-1"
+
+
+@pytest.fixture
+def parsed(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """What the parser got."""
+    pieces: list[bytes] = []
+    protocol: Any = Connection
+    parse = protocol._parse
+
+    def noted(protocol: Connection, data: bytes) -> None:
+        pieces.append(data)
+        parse(protocol, data)
+
+    monkeypatch.setattr(Connection, "_parse", noted)
+    return pieces
+
+
+async def answered(reading: asyncio.StreamReader) -> tuple[int, bytes]:
+    head = (await reading.readuntil(b"\r\n\r\n")).lower()
+    length = int(head.partition(b"content-length: ")[2].partition(b"\r\n")[0])
+    return int(head.split()[1]), await reading.readexactly(length)
+
+
+async def test_a_read_that_comes_again_is_not_parsed_and_its_key_still_counts(
+    way: Way, client: httpx.AsyncClient, board: str, project: str, make_key: MakeKey, parsed: list[bytes]
+):
+    await client.post(f"{board}/scores", json=SCORE)
+    key = await make_key(project, "read")
+    head = f"GET {board}/entries HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n\r\n".encode()
+    first, second = [await asyncio.open_connection("127.0.0.1", way.port) for _ in range(2)]
+
+    async def read(connection: tuple[asyncio.StreamReader, asyncio.StreamWriter], *pieces: bytes) -> int:
+        reading, writing = connection
+        before = len(parsed)
+        for piece in pieces:
+            writing.write(piece)
+            await writing.drain()
+        status, body = await answered(reading)
+        assert (b'"ada"' in body) == (status == 200)
+        assert status in {200, 401}
+        return len(parsed) - before
+
+    assert [await read(first, head) for _ in range(4)] == [1, 1, 0, 0]
+    assert await read(second, head) == 0
+    writing = first[1]
+    writing.write(head + head)  # pipelined
+    assert [(await answered(first[0]))[0] for _ in range(2)] == [200, 200]
+    assert await read(first, head) == 0
+    keys = (await client.get(f"/v1/projects/{project}/keys")).json()["keys"]
+    (identity,) = [each["id"] for each in keys if each["scopes"] == ["read"]]
+    assert (await client.delete(f"/v1/projects/{project}/keys/{identity}")).status_code == 204
+    await eventually(lambda: app_of(client).state.keyring.recall(digest_of(key)) is None)
+    second[1].write(head)
+    assert (await answered(second[0]))[0] == 401
+    for _, writing in (first, second):
+        writing.close()
+        await writing.wait_closed()
+
+
+@pytest.mark.parametrize(
+    "lines", ["Connection: close\r\n", "Content-Length: 0\r\n", "Expect: 100-continue\r\n"]
+)
+async def test_a_read_that_is_not_plain_is_parsed_each_time(
+    way: Way, board: str, admin_key: str, parsed: list[bytes], lines: str
+):
+    head = f"GET {board}/entries HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {admin_key}\r\n{lines}\r\n"
+    for _ in range(4):
+        reading, writing = await asyncio.open_connection("127.0.0.1", way.port)
+        writing.write(head.encode())
+        assert (await answered(reading))[0] == 200
+        writing.close()
+        await writing.wait_closed()
+    assert len(parsed) == 4
 
 
 async def test_a_removal_answers_without_a_body(way: Way, client: httpx.AsyncClient, board: str):

@@ -35,6 +35,7 @@ Score = int | float
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 EXACT_INTEGERS: Final = 2**53
+_EXACT_DIGITS: Final = 15  # of any integer with so many, a double keeps all
 MOST: Final = sys.float_info.max
 _BIAS: Final = 2**63
 _ALL_BITS: Final = 2**64 - 1
@@ -198,6 +199,8 @@ class Ordering:
 
     def parse_placed_score(self, place: bytes) -> Score:
         """As `parse_place`, without the moment. Takes half the time, for pages of a thousand entries."""
+        if not self.exact and len(place) <= _EXACT_DIGITS and place.isdigit():
+            return int(place)
         if self.int64:
             return _UNSIGNED.unpack_from(place)[0] - _BIAS
         return whole(unpack_number(place[:8]) if self.exact else float(place))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from starlette.requests import ClientDisconnect
 
@@ -20,13 +20,15 @@ from laurels.http.problems import answer_to
 from laurels.logs import REQUEST
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from starlette.responses import Response
     from starlette.types import Receive, Scope
 
     from laurels.http.access_log import AccessLog
     from laurels.http.dispatch import Dispatch, Found
+
+
+# Heads of reads that are remembered.
+MOST_READS: Final = 10_000
 
 
 class Answer(NamedTuple):
@@ -40,12 +42,40 @@ class Answer(NamedTuple):
     """Whether its headers say that the connection closes."""
 
 
+class KnownRead(NamedTuple):
+    """A read that was parsed before: its scope, without what belongs to a connection, and its operation."""
+
+    scope: Scope
+    found: Found
+
+
 class DirectOperations:
     def __init__(self, dispatch: Dispatch, access_log: AccessLog, *, has_cors: bool) -> None:
         """`has_cors`: whether answers to other origins get headers, which only ASGI's middleware adds."""
         self._dispatch = dispatch
         self._access_log = access_log
         self._has_cors = has_cors
+        self.reads: dict[bytes, KnownRead] = {}
+        """Reads by their heads. Clients send the same again and again, on any connection."""
+        self._met: set[int] = set()
+
+    def meets_again(self, head: bytes, found: Found) -> bool:
+        """Whether such a head came before, and names only a board: those that name a member hardly repeat."""
+        if len(found.parts) > len(("project", "board")):
+            return False
+        met = hash(head)
+        if met in self._met:
+            return True
+        if len(self._met) >= MOST_READS:
+            self._met.clear()
+        self._met.add(met)
+        return False
+
+    def remember(self, head: bytes, scope: Scope, found: Found) -> None:
+        if len(self.reads) >= MOST_READS:
+            self.reads.clear()
+        own = {"server", "client", "scheme", "state"}
+        self.reads[head] = KnownRead({name: scope[name] for name in scope.keys() - own}, found)
 
     def find(self, scope: Scope) -> Found | None:
         """The operation for a request; None if the request must go to the app."""
@@ -57,10 +87,8 @@ class DirectOperations:
             return None
         return None if found is None or "media_type" in found.operation.options else found
 
-    async def run(
-        self, found: Found, scope: Scope, receive: Receive, write: Callable[[Answer], Awaitable[None]]
-    ) -> None:
-        """Runs an operation, in a task of its own, and writes its answer."""
+    async def run(self, found: Found, scope: Scope, receive: Receive) -> Answer | None:
+        """Runs an operation, in a task of its own; None if the client has left."""
         started = time.perf_counter()
         request_id = given_request_id(scope["headers"]) or made_request_id()
         REQUEST.set(request_id)
@@ -68,7 +96,7 @@ class DirectOperations:
         state = scope["state"]
         state["request_id"], state["is_head"] = request_id, False
         self._dispatch.enter(found, scope)
-        status = CLIENT_LEFT
+        status, answer = CLIENT_LEFT, None
         try:
             response = await found.operation.respond(IndexedRequest(scope, receive))
         except ClientDisconnect:
@@ -77,9 +105,10 @@ class DirectOperations:
             response = answer_to(scope, error)
         if response is not None:
             status = response.status_code
-            await write(_answer(response, request_id, state.get("rate_limit")))
+            answer = _answer(response, request_id, state.get("rate_limit"))
         seconds = time.perf_counter() - started
         self._access_log.record(scope, scope["method"], status, seconds, seconds)
+        return answer
 
 
 def _answer(response: Response, request_id: str, rate_limit: dict[str, str] | None) -> Answer:

@@ -5,7 +5,7 @@ Most clients read JSON numbers as doubles, so an int64 score beyond 2^53 would l
 
 from __future__ import annotations
 
-from hashlib import blake2b
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast, get_args
 
 import msgspec
@@ -61,7 +61,7 @@ class TaggedBody(NamedTuple):
 
 
 def tagged(body: bytes) -> TaggedBody:
-    return TaggedBody(body, f'"{blake2b(body, digest_size=16).hexdigest()}"')
+    return TaggedBody(body, f'"{sha256(body).hexdigest()[:32]}"')
 
 
 async def coalesced(request: Request, read: Callable[[], Awaitable[TaggedBody]]) -> TaggedBody:

@@ -106,7 +106,7 @@ class Connection(ClosingProtocol):
         scope["query_string"] = query
         self.headers = []  # trailers go here, and are ignored (RFC 9110, 6.5.1)
         self._part = BODY
-        self._begin(version)
+        self._begin(version == "1.1" and self.parser.should_keep_alive())
 
     def _check_size(self, fed: int) -> None:
         if fed > heads.TARGET_BYTES - PIECE_BYTES:
@@ -126,7 +126,7 @@ class Connection(ClosingProtocol):
         heads.check(head)
         self._valid_host, self.url = self._host, head.target
 
-    def _begin(self, version: str) -> None:
+    def _begin(self, keep_alive: bool) -> None:  # noqa: FBT001  # of a private method
         before, self.cycle = (
             self.cycle,
             RequestResponseCycle(
@@ -138,8 +138,8 @@ class Connection(ClosingProtocol):
                 access_log=self.access_log,
                 default_headers=self.server_state.default_headers,
                 message_event=asyncio.Event(),
-                expect_100_continue=self.expect_100_continue and version == "1.1",
-                keep_alive=version == "1.1" and self.parser.should_keep_alive(),
+                expect_100_continue=self.expect_100_continue and self.scope["http_version"] == "1.1",
+                keep_alive=keep_alive,
                 on_response=self.on_response_complete,
             ),
         )

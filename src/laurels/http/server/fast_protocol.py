@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
-    from laurels.http.direct import Answer, DirectOperations
+    from laurels.http.direct import Answer, DirectOperations, KnownRead
     from laurels.http.dispatch import Found
     from laurels.http.fast_submit import Admission, FastSubmit
 
@@ -30,6 +30,7 @@ HOLD_SECONDS: Final = 0.05
 MOST_HEADS: Final = 16
 HEAD_BYTES: Final = 4096
 _END: Final = b"\r\n\r\n"
+_FRAMES_A_BODY: Final = frozenset({b"content-length", b"transfer-encoding"})
 
 
 class _HeldRequest(NamedTuple):
@@ -65,6 +66,8 @@ class FastProtocol(Connection):
         self._direct: DirectOperations | None = getattr(self._app, "direct", None)
         self._received = b""
         """The data that is being parsed, if a request begins with it."""
+        self._known: KnownRead | None = None
+        """The read that is being started without parsing it."""
         self._held: _HeldRequest | None = None
         """A request that may be taken when its body has arrived."""
         self._heads: dict[bytes, _FastRequest] = {}
@@ -72,6 +75,9 @@ class FastProtocol(Connection):
 
     def data_received(self, data: bytes) -> None:
         if self._heads and self._take_unread(data):
+            return
+        if self._direct and data in self._direct.reads and self._is_idle():
+            self._start_known(self._direct.reads[data])
             return
         self._received = data if self._is_between_requests() else b""
         super().data_received(data)
@@ -95,6 +101,10 @@ class FastProtocol(Connection):
             self._start_held()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:  # noqa: ANN401  # uvicorn's type of app
+        if self._known is not None:
+            cycle.more_body = False
+            self._start_direct(cycle, self._known.found)
+            return
         if self._fast_submit and app is self._app and cycle is self.cycle and cycle.more_body:
             admission = self._fast_submit.admission(cast("Any", cycle.scope))
             if admission:
@@ -112,6 +122,12 @@ class FastProtocol(Connection):
         if found is None:
             super()._start_asgi_task(cycle, app)
             return
+        direct, head = cast("DirectOperations", self._direct), self._received
+        if head and direct.meets_again(head, found) and self._is_plain_read(cycle, head):
+            direct.remember(head, cycle.scope, found)
+        self._start_direct(cycle, found)
+
+    def _start_direct(self, cycle: Any, found: Found) -> None:  # noqa: ANN401  # uvicorn's cycle
         self._running = cycle
         task = self.loop.create_task(self._run(cycle, found))
         task.add_done_callback(self.tasks.discard)
@@ -120,7 +136,11 @@ class FastProtocol(Connection):
     async def _run(self, cycle: Any, found: Found) -> None:  # noqa: ANN401  # uvicorn's cycle
         direct = cast("DirectOperations", self._direct)
         try:
-            await direct.run(found, cycle.scope, cycle.receive, partial(self._write, cycle))
+            answer = await direct.run(found, cycle.scope, cycle.receive)
+            if answer is not None:
+                if self.flow.write_paused and not cycle.disconnected:
+                    await self.flow.drain()
+                self._answer(cycle, answer)
         finally:
             if not cycle.response_complete and not cycle.disconnected:
                 self.wire.close()
@@ -143,6 +163,32 @@ class FastProtocol(Connection):
         fast_submit = cast("FastSubmit", self._fast_submit)
         return fast_submit.take(admission, cycle.scope, body, answer, fail)
 
+    def _is_plain_read(self, cycle: Any, head: bytes) -> bool:  # noqa: ANN401  # uvicorn's cycle
+        """Whether the head that is being read is all that arrived, and no body follows."""
+        return (
+            cycle.keep_alive
+            and cycle.scope["method"] == "GET"
+            and len(head) <= HEAD_BYTES
+            and head.find(_END) == len(head) - len(_END)
+            and not any(name in _FRAMES_A_BODY for name, _ in cycle.scope["headers"])
+        )
+
+    def _start_known(self, known: KnownRead) -> None:
+        """Starts a read without parsing it."""
+        own = {"server": self.server, "client": self.client, "scheme": self.scheme}
+        self.scope = cast("Any", {**known.scope, **own, "state": self.app_state.copy()})
+        self.expect_100_continue = False
+        self._moves += 1
+        self._known = known
+        self._begin(keep_alive=True)
+        self._known = None
+
+    def _is_idle(self) -> bool:
+        """Whether all requests were answered, and nothing of the next has been read."""
+        cycle = self.cycle
+        answered = cycle is None or cycle.response_complete  # pyright: ignore[reportUnnecessaryComparison]  # None before the first request
+        return answered and self._is_between_requests()
+
     def _is_between_requests(self) -> bool:
         """Whether nothing of the next request has been read."""
         return self._part == NOTHING and not self._unparsed and not self._is_over
@@ -161,7 +207,7 @@ class FastProtocol(Connection):
         taken = self._heads.get(data[:start])
         if taken is None or len(data) - start != taken.length:
             return False
-        if not (self.cycle.response_complete and self._is_between_requests()):
+        if not self._is_idle():
             return False
         cycle, before = taken.cycle, self.cycle
         cycle.response_started = cycle.response_complete = False
@@ -175,11 +221,6 @@ class FastProtocol(Connection):
     def _fail(self, cycle: RequestResponseCycle, app: Any) -> None:  # noqa: ANN401  # as above
         self._heads.clear()  # a cycle that runs an ASGI app cannot be reused
         super()._start_asgi_task(cycle, app)
-
-    async def _write(self, cycle: Any, answer: Answer) -> None:  # noqa: ANN401  # uvicorn's cycle
-        if self.flow.write_paused and not cycle.disconnected:
-            await self.flow.drain()
-        self._answer(cycle, answer)
 
     def _answer(self, cycle: RequestResponseCycle, answer: Answer) -> None:
         if cycle.disconnected:
