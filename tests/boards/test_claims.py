@@ -125,7 +125,7 @@ def keys_of(ref: BoardRef, made: tuple[BoardDefinition, str], value: str, slot: 
     cuts = [Cut(), *(Cut(group, (value,)) for group in declared.groups)]
     slots = {"slot": slot if label == "every_1s" and slot else SLOTS[label]}
     windows = [space.window(0, label, slots, cut) for cut in cuts]
-    return {f"{window}{part}" for window in windows for part in ("", "|metadata", "|positions")}
+    return {f"{window}{part}" for window in windows for part in ("", "|metadata", "|prefixes")}
 
 
 @given(definitions(), definitions(), st.text("ab:=|1-", max_size=3), st.text("12", min_size=1, max_size=2))

@@ -72,7 +72,7 @@ class TestOwnLayout:
     def test_further_keys_of_a_window_have_suffixes(self):
         definition = BoardDefinition(score="int64", dense=True)
         parts = KeySpace(BoardRef("p", "b"), definition, cluster=False).parts("w", metadata=True)
-        assert parts == ("w", "w|positions", "w|metadata", "w|scores", "w|counts")
+        assert parts == ("w", "w|prefixes", "w|metadata", "w|scores", "w|counts")
         plain = KeySpace(BoardRef("p", "b"), BoardDefinition(), cluster=False)
         assert plain.parts("w", metadata=False) == ("w",)
 

@@ -188,18 +188,24 @@ class TestPlaces:
         assert found == score
 
     @pytest.mark.parametrize(
-        ("definition", "exact", "unique"),
+        ("definition", "packed", "prefixed", "unique"),
         [
-            ({}, False, False),
-            ({"score": "int64"}, True, False),
-            ({"ties": "earliest"}, True, True),
-            ({"ties": "member"}, True, True),
-            ({"score": "int64", "ties": "member"}, True, True),
+            ({}, False, False, False),
+            ({"score": "int64"}, True, True, False),
+            ({"ties": "earliest"}, True, True, True),
+            ({"ties": "member"}, True, False, True),
+            ({"score": "int64", "ties": "member"}, True, True, True),
         ],
     )
-    def test_only_shared_doubles_are_plain(self, definition: dict[str, str], exact: bool, unique: bool):  # noqa: FBT001
+    def test_only_shared_doubles_have_places_of_text_and_only_doubles_may_lack_a_prefix(
+        self,
+        definition: dict[str, str],
+        packed: bool,  # noqa: FBT001
+        prefixed: bool,  # noqa: FBT001
+        unique: bool,  # noqa: FBT001
+    ):
         ordering = Ordering.of(BoardDefinition.model_validate(definition))
-        assert (ordering.exact, ordering.unique) == (exact, unique)
+        assert (ordering.packed, ordering.prefixed, ordering.unique) == (packed, prefixed, unique)
 
 
 @pytest.mark.parametrize(

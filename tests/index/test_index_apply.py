@@ -299,7 +299,7 @@ async def test_an_index_that_a_store_lost_is_rebuilt(
         match lost:
             case "all":
                 keys = [f"lb:{{{board}}}:every_86400s:{slot}" for slot in (20385, 20386)]
-                await laurels.valkey.command("UNLINK", cursor, *keys, *(f"{key}|positions" for key in keys))
+                await laurels.valkey.command("UNLINK", cursor, *keys, *(f"{key}|prefixes" for key in keys))
             case "cursor":
                 await laurels.valkey.command("UNLINK", cursor)
             case "some":  # the last second, as after a crash with appendfsync everysec
@@ -362,7 +362,7 @@ async def test_keys_of_ended_windows_expire(laurels: Laurels, engine: AsyncEngin
         await put(engine, model, 5)
         await index.caught_up()
         key = f"lb:{{{index.board(leaderboard(model).declared)}}}:every_86400s:20385"
-        for part in ("", "|positions", "|scores", "|counts"):
+        for part in ("", "|prefixes", "|scores", "|counts"):
             seconds = await laurels.valkey.command("TTL", f"{key}{part}")
             assert 6.4 * 86_400 < seconds - half_an_hour <= 6.5 * 86_400
 

@@ -84,10 +84,11 @@ async def test_each_kind_of_difference_is_found(index: Indexes, model: type[Any]
     assert (await index.verify()).is_equal
 
 
-async def test_entries_without_positions_are_found(index: Indexes, model: type[Any], laurels: Laurels):
+async def test_prefixes_without_entries_are_found(index: Indexes, model: type[Any], laurels: Laurels):
     await laurels.valkey.command("ZPOPMIN", key_of(index, model, 20386))
-    (difference,) = (await index.verify()).differences
-    assert (difference.expected, difference.found, difference.window) == (10, 9, 20386)
+    missing, uneven = (await index.verify()).differences
+    assert (missing.expected is None, missing.found, missing.window) == (False, None, 20386)
+    assert (uneven.expected, uneven.found, uneven.window) == (10, 9, 20386)
 
 
 async def test_pending_changes_are_no_difference(index: Indexes, model: type[Any], engine: AsyncEngine):

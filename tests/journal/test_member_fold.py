@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from laurels.boards.board import Board, WindowAddress
 from laurels.boards.definition import parse_definition
 from laurels.boards.keys import WHOLE, BoardRef, parse_cut
+from laurels.boards.ordering import unpack_int64
 from laurels.clock import FixedClock
 from laurels.errors import InvalidInput
 from laurels.history.export_file import (
@@ -175,10 +176,8 @@ def check(engine: Laurels, name: str, definition: dict[str, Any]) -> None:
                 assert found == {member: each.score for member, each in expected.items()}, window
                 if board.ordering.timed:
                     key = board.window_key(0, WindowAddress(zoned.label, window.slot, cut))
-                    places = engine.run(engine.engine.valkey.run(hashes.get_all(f"{key}|positions")))
-                    moments = {
-                        member: board.ordering.parse_place(place)[1] for member, place in places.items()
-                    }
+                    prefixes = engine.run(engine.engine.valkey.run(hashes.get_all(f"{key}|prefixes")))
+                    moments = {member: unpack_int64(prefix[-8:]) for member, prefix in prefixes.items()}
                     assert moments == {member.encode(): each.moment for member, each in expected.items()}, (
                         window
                     )

@@ -35,7 +35,7 @@ NAMES = [
     "../..",
     "a:b",
     "lb:{x}:daily",
-    "a|positions",
+    "a|prefixes",
     "a,b=c",
     "%",
     "%25",

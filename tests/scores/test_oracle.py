@@ -34,7 +34,11 @@ STARTS = [
     datetime(2025, 11, 2, 3, tzinfo=UTC),
     datetime(2025, 12, 28, tzinfo=UTC),
 ]
-INT64_SCORES = [-(2**63), -(2**53) - 1, -1, 0, 1, 2**53 - 1, 2**53, 2**53 + 1, 2**63 - 1]
+# From 2^53 on, several share a double.
+INT64_SCORES = [
+    *(-(2**63), -(2**63) + 1, -(2**53) - 2, -(2**53) - 1, -(2**53), -1, 0, 1),
+    *(2**53 - 1, 2**53, 2**53 + 1, 2**53 + 2, 2**63 - 2, 2**63 - 1),
+]
 
 # Submissions, removals, edits and steps of the clock, over as many boards as it takes.
 OPERATIONS = int(os.environ.get("ORACLE_OPERATIONS", "2000"))

@@ -31,8 +31,8 @@ READING = {
     "laurels_backlog",
     "laurels_missing",
 }
-SHAPE = ("plain", "number", 1, "shared", 0, 0, 0)
-WITH_METADATA = ("plain", "number", 1, "shared", 0, 1, 0)
+SHAPE = ("number", 1, "shared", 0, 0, 0)
+WITH_METADATA = ("number", 1, "shared", 0, 1, 0)
 VERSION = 7
 ONCE_KEYS = ["once:0", "once:1", "once:2"]
 SUBMIT_KEYS = ["board", "journal", "ids:0", "ids:1", "ids:2", "calls:0", "calls:1", "calls:2"]
@@ -101,6 +101,7 @@ SMOKES: dict[str, Smoke] = {
     "laurels_bury": (["dead"], ["5-0", "body", "b"], b"5-0"),
     "laurels_claim": (["board", *ONCE_KEYS], ["key", "print", "owner", 10], [b"mine"]),
     "laurels_confirm": (["board", "calls"], ["call"], 1),
+    "laurels_convert": (["board", "window", "positions", "made"], [header(cursor="0", count=10)], [b"0", 0]),
     "laurels_count": (["board", "window"], [header(), "6", "bob"], [1, [0, 0]]),
     "laurels_discard": (["dead", "dead-cursors"], ["stream", 10, "1-0", "why", "payload"], 1),
     "laurels_empty": (["window"], ["0", 10], b""),

@@ -21,10 +21,11 @@ if TYPE_CHECKING:
     from laurels.embedded import Endpoints
 
 Client = Any  # redis-py types its client only in part
-PLAIN = ("plain", "number", 1, "shared", 0, 0, 0)
-WITH_METADATA = ("plain", "number", 1, "shared", 0, 1, 0)
-DENSE = ("plain", "number", 1, "shared", 1, 0, 0)
-INT64 = ("exact", "int64", 1, "shared", 0, 0, 0)
+PLAIN = ("number", 1, "shared", 0, 0, 0)
+WITH_METADATA = ("number", 1, "shared", 0, 1, 0)
+DENSE = ("number", 1, "shared", 1, 0, 0)
+INT64 = ("int64", 1, "shared", 0, 0, 0)
+EARLIEST = ("number", 1, "earliest", 0, 0, 0)
 VERSION = 7
 DAYS = ("monday", "tuesday", "wednesday")
 
@@ -34,6 +35,17 @@ _names = itertools.count(1)
 def packed(value: int) -> bytes:
     """The sortable bytes of an int64."""
     return struct.pack(">Q", value + 2**63)
+
+
+def packed_number(value: float) -> bytes:
+    """The sortable bytes of a positive double."""
+    return struct.pack(">Q", struct.unpack(">Q", struct.pack(">d", value))[0] + 2**63)
+
+
+def stored(score: int) -> tuple[float, bytes]:
+    """The double and the low bytes that an int64 is split into, on a board that does not negate it."""
+    low = 0 if abs(score) < 2**53 else score % 2048
+    return float(score - low), struct.pack(">H", low)
 
 
 @pytest.fixture(scope="module")
@@ -72,11 +84,11 @@ class Board:
         return self.client.execute_command("FCALL_RO" if read else "FCALL", function, len(keys), *keys, *args)
 
     def parts(self, window: str) -> list[str]:
-        exact, _, _, _, dense, metadata, _ = self.shape
-        beside = ["|positions"] * (exact == "exact") + ["|metadata"] * bool(metadata)
+        kind, _, ties, dense, metadata, _ = self.shape
+        beside = ["|prefixes"] * (kind == "int64" or ties == "earliest") + ["|metadata"] * bool(metadata)
         return [window, *(f"{window}{part}" for part in beside + ["|scores", "|counts"] * bool(dense))]
 
-    def submit(self, *pairs: tuple[object, str], **header: object) -> Any:  # noqa: ANN401  # a reply
+    def submit(self, *pairs: tuple[object, str], moments: bytes = b"", **header: object) -> Any:  # noqa: ANN401  # a reply
         told: dict[str, object] = {
             "shape": self.shape,
             "version": VERSION,
@@ -103,7 +115,7 @@ class Board:
         names = ["board", "journal", *memory, *fed, *self.parts("window")]
         encoded = msgspec.msgpack.encode(told | header)
         flat = [word for pair in pairs for word in pair]
-        return self.call("laurels_submit", names, encoded, "what was submitted", "", *flat)
+        return self.call("laurels_submit", names, encoded, "what was submitted", moments, *flat)
 
     def age(self, name: str, seconds: int) -> None:
         """Makes the present generation older by this much, like a step of the server's clock."""
@@ -221,13 +233,49 @@ class TestSubmit:
         assert board.entries() == [(b"ada", 1.5e308)]
         assert client.xlen(board.key("journal")) == 1
 
+    @pytest.mark.parametrize("shape", [PLAIN, EARLIEST, ("int64", 1, "shared", 0, 0, 0)])
+    def test_range_refuses_one_submission_of_a_batch(self, client: Client, shape: tuple[object, ...]):
+        board = Board(client, shape)
+        greatest, five = (packed(2**63 - 1), packed(5)) if shape[0] == "int64" else (1.5e308, 5)
+        if shape == EARLIEST:
+            greatest, five = packed_number(1.5e308), packed_number(5)
+        batch = (greatest, "ada"), (five, "bob")
+        assert board.submit(*batch, aggregate="sum", moments=packed(1) * 2) == [b"ok", [], []]
+        before = dict(board.entries())
+        assert board.submit(*batch, aggregate="sum", moments=packed(2) * 2) == [b"ok", [1, b"range"], []]
+        after = dict(board.entries())
+        (kept,) = (
+            before.keys() & after.keys()
+            if shape == EARLIEST
+            else [each for each in after if each.endswith(b"ada")]
+        )
+        assert kept.endswith(b"ada")
+        assert after[kept] == before[kept]
+        assert {abs(score) for name, score in after.items() if name.endswith(b"bob")} == {10.0}
+
+    @pytest.mark.parametrize("aggregate", ["best", "sum"])
+    def test_a_batch_in_which_a_member_comes_twice(self, client: Client, aggregate: str):
+        board = Board(client, INT64)
+        board.submit((packed(5), "ada"), (packed(7), "ada"), (packed(6), "ada"), aggregate=aggregate)
+        assert board.entries() == [(b"\0\0ada", 7.0 if aggregate == "best" else 18.0)]
+
+    def test_a_batch_writes_only_what_changes(self, client: Client):
+        board = Board(client, INT64)
+        board.submit((packed(5), "ada"), (packed(5), "bob"))
+        client.config_resetstat()
+        board.submit((packed(7), "ada"), (packed(3), "bob"))
+        calls = client.info("commandstats")
+        assert not calls.keys() & {"cmdstat_zrem", "cmdstat_hset"}
+        assert board.entries() == [(b"\0\0bob", 5.0), (b"\0\0ada", 7.0)]
+
     def test_range_when_an_int64_would_overflow(self, client: Client):
         board = Board(client, INT64)
         board.submit((packed(2**63 - 1), "ada"), aggregate="sum")
-        before = client.hgetall(board.key("window|positions"))
-        assert before == {b"ada": packed(2**63 - 1)}
+        double, low = stored(2**63 - 1)
+        assert board.entries() == [(low + b"ada", double)]
         assert board.submit((packed(1), "ada"), aggregate="sum")[1] == [1, b"range"]
-        assert client.hgetall(board.key("window|positions")) == before
+        assert board.entries() == [(low + b"ada", double)]
+        assert client.hgetall(board.key("window|prefixes")) == {b"ada": low}
 
     def test_max_change_when_the_entry_would_move_too_far(self, client: Client):
         board = Board(client)
@@ -451,11 +499,13 @@ class TestFold:
     ):
         board = Board(client, INT64)
         for window, score in zip(DAYS, days, strict=True):
-            client.zadd(board.key(window), {packed(score) + b"ada": 0})
-            client.hset(board.key(f"{window}|positions"), "ada", packed(score))
+            double, low = stored(score)
+            client.zadd(board.key(window), {low + b"ada": double})
+            client.hset(board.key(f"{window}|prefixes"), "ada", low)
         self.fold(board)
-        found = client.hgetall(board.key("rolling|positions"))
-        assert found == ({} if total is None else {b"ada": packed(total)})
+        double, low = stored(total or 0)
+        assert board.entries("rolling") == ([] if total is None else [(low + b"ada", double)])
+        assert client.hgetall(board.key("rolling|prefixes")) == ({} if total is None else {b"ada": low})
 
     def test_it_removes_a_member_whose_sum_leaves_the_range(self, client: Client):
         board = Board(client, DENSE)
@@ -469,13 +519,13 @@ class TestFold:
 
     def test_the_earlier_of_equal_entries_stays_the_best(self, client: Client):
         """Equal moments occur after an import, which takes moments as given."""
-        board = Board(client, ("exact", "int64", 0, "earliest", 0, 0, 0))
+        board = Board(client, ("int64", 0, "earliest", 0, 0, 0))
         for window, moment in zip(DAYS, (30, 10, 20), strict=True):
-            entry = packed(5) + packed(moment)
-            client.zadd(board.key(window), {entry + b"ada": 0})
-            client.hset(board.key(f"{window}|positions"), "ada", entry)
+            prefix = b"\0\0" + packed(moment)
+            client.zadd(board.key(window), {prefix + b"ada": 5})
+            client.hset(board.key(f"{window}|prefixes"), "ada", prefix)
         assert self.fold(board, op="best") == [b"ok", b"0"]
-        assert client.hget(board.key("rolling|positions"), "ada") == packed(5) + packed(10)
+        assert client.hget(board.key("rolling|prefixes"), "ada") == b"\0\0" + packed(10)
 
     def test_the_cursor_leads_through_a_large_day(self, client: Client):
         board = Board(client)
@@ -538,7 +588,7 @@ class TestReading:
 
     def test_brief_standings_leave_out_what_costs_more(self, five: Board, client: Client):
         assert self.read(five, "laurels_standing", "d", "nobody", brief=1) == [5, [b"7", 3, -1, -1, b""], []]
-        unique = Board(client, ("exact", "int64", 1, "member", 0, 0, 0))
+        unique = Board(client, ("int64", 1, "member", 0, 0, 0))
         unique.submit((packed(5), "a"), (packed(5), "b"))
         found = self.read(unique, "laurels_standing", "b", brief=1)
         assert found == [2, [packed(5), 1, 1, -1, b""]]

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
 Client = Any  # redis-py types its client only in part
-# Layout, kind, whether the highest is best, ties, dense ranks, metadata.
-EXACT = ("exact", "int64", 1, "member", 1, 0, 0)
-PLAIN = ("plain", "number", 1, "shared", 1, 0, 0)
-PARTS = {"exact": ("", "|positions", "|scores", "|counts"), "plain": ("", "|scores", "|counts")}
+# Kind of score, whether the highest is best, ties, dense ranks, metadata.
+INT64 = ("int64", 1, "member", 1, 0, 0)
+NUMBER = ("number", 1, "shared", 1, 0, 0)
+PARTS = {"int64": ("", "|prefixes", "|scores", "|counts"), "number": ("", "|scores", "|counts")}
 
 _names = itertools.count(1)
 
@@ -54,7 +54,7 @@ class Index:
         self,
         windows: dict[str, dict[str, bytes | str]],
         step: tuple[str, str] = ("", "1"),
-        shape: tuple[Any, ...] = EXACT,
+        shape: tuple[Any, ...] = INT64,
         seconds: int = 0,
         version: int = 7,
     ) -> Any:  # noqa: ANN401  # a reply
@@ -78,11 +78,11 @@ class Index:
         return self.client.fcall("laurels_index", len(keys), *keys, header, b"rows", *rest)
 
     def held(self, window: str) -> tuple[int, int, list[int]]:
-        """The number of entries and positions, and the count of each distinct score."""
+        """The number of entries and prefixes, and the count of each distinct score."""
         counts = self.client.hvals(f"{self.key(window)}|counts")
         return (
             self.client.zcard(self.key(window)),
-            self.client.hlen(f"{self.key(window)}|positions"),
+            self.client.hlen(f"{self.key(window)}|prefixes"),
             sorted(map(int, counts)),
         )
 
@@ -109,12 +109,12 @@ def test_the_next_round_changes_and_takes_out(index: Index):
     assert index.apply({"day": {"ada": place(6), "bob": "", "nobody": ""}}, ("1", "2")) == [b"ok"]
     assert index.held("day") == (2, 2, [1, 1])
     assert index.apply({"day": {"ada": "", "eve": ""}}, ("2", "3")) == [b"ok"]
-    assert index.client.exists(*(f"{index.key('day')}{part}" for part in PARTS["exact"])) == 0
+    assert index.client.exists(*(f"{index.key('day')}{part}" for part in PARTS["int64"])) == 0
 
 
-def test_the_plain_layout_is_written_in_the_same_way(index: Index):
-    index.apply({"day": {"ada": "5", "bob": "5"}}, shape=PLAIN)
-    index.apply({"day": {"ada": ""}}, ("1", "2"), shape=PLAIN)
+def test_doubles_are_written_in_the_same_way(index: Index):
+    index.apply({"day": {"ada": "5", "bob": "5"}}, shape=NUMBER)
+    index.apply({"day": {"ada": ""}}, ("1", "2"), shape=NUMBER)
     assert index.client.zrange(index.key("day"), 0, -1, withscores=True) == [(b"bob", 5.0)]
     assert index.held("day")[2] == [1]
 
@@ -147,7 +147,7 @@ def test_behind_a_fence_nothing_is_written(index: Index):
 def test_windows_get_their_time_to_live_once(index: Index):
     index.apply({"day": {"ada": place(5), "bob": place(5)}}, seconds=1000)
     index.apply({"day": {"ada": place(6)}}, ("1", "2"), seconds=5000)
-    for part in PARTS["exact"]:
+    for part in PARTS["int64"]:
         assert 900 < index.client.ttl(f"{index.key('day')}{part}") <= 1000
 
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
 Client = Any  # redis-py types its client only in part
-PLAIN = ("plain", "number", 1, "shared", 0, 0, 0)
-WITH_METADATA = ("plain", "number", 1, "shared", 0, 1, 0)
+PLAIN = ("number", 1, "shared", 0, 0, 0)
+WITH_METADATA = ("number", 1, "shared", 0, 1, 0)
 MEMORY = ("ids:0", "ids:1", "ids:2", "calls:0", "calls:1", "calls:2")
 KEYS = ("board", "journal", *MEMORY, "ratings", "window")
 NEW = {"ada": ("", "1016"), "bob": ("", "984")}

@@ -16,7 +16,7 @@ from laurels.valkey.messages import Fence, PlaceHeader, ReadHeader
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-SHAPE = ("plain", "number", 1, "shared", 0, 1, 0)
+SHAPE = ("number", 1, "shared", 0, 1, 0)
 VERSION = 7
 _numbers = itertools.count(1)
 

@@ -148,16 +148,19 @@ class CompiledDefinition:
         self._placeholders: dict[tuple[str, str, str], Mapping[str, str]] = {}
 
     @cached_property
-    def is_fast(self) -> bool:
-        """Whether entries can be written without reading them first."""
+    def is_direct(self) -> bool:
+        """Whether an entry depends on nothing but its submissions, and nothing else on it."""
         definition = self.definition
         return (
-            not self.ordering.exact
-            and not definition.dense
-            and definition.aggregate != "sum"
+            not definition.dense
             and definition.limits.max_change is None
             and all(zoned.how == "direct" for zoned in self.zoned_windows(definition.timezone))
         )
+
+    @cached_property
+    def is_fast(self) -> bool:
+        """Whether entries can be written without reading them first."""
+        return self.is_direct and not self.ordering.prefixed and self.definition.aggregate != "sum"
 
     @cached_property
     def is_rated(self) -> bool:
@@ -292,6 +295,11 @@ class Board:
         require_writer(str(self.ref), self.owner, writer)
 
     @property
+    def is_direct(self) -> bool:
+        """Whether an entry depends on nothing but its submissions, and nothing else on it."""
+        return self._compiled.is_direct
+
+    @property
     def is_fast(self) -> bool:
         """Whether entries can be written without reading them first."""
         return self._compiled.is_fast
@@ -343,7 +351,6 @@ class Board:
         """How the board stores entries, for a call's header. `metadata`: whether the call has its keys."""
         ordering, definition = self.ordering, self.definition
         return (
-            "exact" if ordering.exact else "plain",
             "int64" if ordering.int64 else "number",
             int(ordering.descending),
             ordering.ties,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 
 from laurels.boards.board import Board, CompiledDefinition
+from laurels.boards.convert import convert
 from laurels.boards.keys import BoardRef
 from laurels.boards.recent import RecentBoards
 from laurels.errors import LaurelsError, NotFound, Unavailable
@@ -116,6 +117,7 @@ class Catalog:
     async def adopt(self, board: Board) -> None:
         """Puts this version in force, unless a later one is."""
         await self._announce(board, board.version)
+        await asyncio.gather(*(convert(self._valkey, board, shard) for shard in range(board.keys.shards)))
         self._boards.add(board)
 
     async def put_in_force(self, stored: Iterable[StoredBoard]) -> None:

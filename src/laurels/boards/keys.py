@@ -2,7 +2,7 @@
 
     lb:{project/board}:daily:2025-10-24              a window: entries
     lb:{project/board}:daily:2025-10-24:country=BR   the same, of one group
-    …|positions |metadata |scores |counts            further keys of a window
+    …|prefixes |metadata |scores |counts            further keys of a window
     lb:{project/board}:board :journal :dead :windows   of the board
     lb:{project/board}:ratings                       players' ratings, where scores come from matches
     lb:{project/board}:index                         how far an index declared on a model is applied
@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from laurels.boards.names import NAME_PATTERN
+from laurels.boards.ordering import Ordering
 from laurels.boards.patterns import Pattern
 from laurels.boards.templates import PLACEHOLDER, group_parts, key_parts
 from laurels.errors import InvalidInput
@@ -144,14 +145,14 @@ def parse_cut(group: str | Mapping[str, str] | None, definition: BoardDefinition
 class KeySpace:
     """The keys of one board. `cluster`: whether keys of templates get a hash tag."""
 
-    __slots__ = ("_dense", "_exact", "_own", "_prefix", "_tag_length", "shards", "templates")
+    __slots__ = ("_dense", "_own", "_prefix", "_prefixed", "_tag_length", "shards", "templates")
 
     def __init__(
         self, ref: BoardRef, definition: BoardDefinition, *, cluster: bool, prefix: str = ""
     ) -> None:
         self.shards = definition.shards
         self._prefix = prefix
-        self._exact = definition.score == "int64" or definition.ties != "shared"
+        self._prefixed = Ordering.of(definition).prefixed
         self._dense = definition.dense
         self.templates = {
             target: template.replace("{project}", ref.project).replace("{board}", ref.board)
@@ -242,8 +243,8 @@ class KeySpace:
     def parts(self, window: str, *, metadata: bool) -> tuple[str, ...]:
         """All keys of a window, in the order that the functions expect."""
         parts = [window]
-        if self._exact:
-            parts.append(f"{window}|positions")
+        if self._prefixed:
+            parts.append(f"{window}|prefixes")
         if metadata:
             parts.append(f"{window}|metadata")
         if self._dense:

@@ -7,13 +7,12 @@ A board lists its entries best first:
   by member bytes ascending;
 - `member`: by score, then by member bytes ascending.
 
-Two layouts keep that order (see `lua/layouts.lua`). *Plain*, for `shared` doubles: a sorted set of member ->
-score. *Exact*, for all other boards: a sorted set whose members begin with eight order-preserving bytes of
-the score. On a `desc` board that breaks ties the bytes are inverted, so that ascending bytes are descending
-scores: the same as storing `-score - 1`.
+Valkey keeps that order in a sorted set (see `lua/layout.lua`): by the score as a double, negated on a `desc`
+board that breaks ties, then by bytes before the member: those of an int64 that a double does not hold, and
+for `earliest` those of the moment.
 
-A *place* is an entry's score as it is passed to and from Valkey: for plain its text, for exact its bytes and,
-for `earliest`, those of the moment.
+A *place* is an entry's score as it is passed to and from Valkey: for `shared` doubles its text, for all other
+boards eight order-preserving bytes and, for `earliest`, those of the moment.
 """
 
 from __future__ import annotations
@@ -146,7 +145,8 @@ def _kind(value: object) -> str:
 class Ordering:
     """How the entries of a board are ordered and stored."""
 
-    exact: bool
+    packed: bool
+    """Whether places are bytes, not text."""
     int64: bool
     descending: bool
     ties: str
@@ -154,7 +154,7 @@ class Ordering:
     @classmethod
     def of(cls, definition: BoardDefinition) -> Ordering:
         return cls(
-            exact=definition.score == "int64" or definition.ties != "shared",
+            packed=definition.score == "int64" or definition.ties != "shared",
             int64=definition.score == "int64",
             descending=definition.order == "desc",
             ties=definition.ties,
@@ -170,6 +170,11 @@ class Ordering:
         return self.ties == "earliest"
 
     @property
+    def prefixed(self) -> bool:
+        """Whether members have a prefix in Valkey's sorted sets."""
+        return self.int64 or self.timed
+
+    @property
     def reverse(self) -> bool:
         """Whether the best entries have the greatest `sort_key`."""
         return self.descending and not self.unique
@@ -180,7 +185,7 @@ class Ordering:
 
     def score_place(self, score: Score) -> bytes:
         """The place of a score, without a moment."""
-        if not self.exact:
+        if not self.packed:
             return repr(score).encode()
         return pack_int64(int(score)) if self.int64 else pack_number(score)
 
@@ -191,7 +196,7 @@ class Ordering:
 
     def parse_place(self, place: bytes) -> tuple[Score, Moment | None]:
         """The score; and, where ties go to the earliest, the moment at which it was reached."""
-        if not self.exact:
+        if not self.packed:
             return whole(float(place)), None
         packed = place[:8]
         score = unpack_int64(packed) if self.int64 else whole(unpack_number(packed))
@@ -199,11 +204,11 @@ class Ordering:
 
     def parse_placed_score(self, place: bytes) -> Score:
         """As `parse_place`, without the moment. Takes half the time, for pages of a thousand entries."""
-        if not self.exact and len(place) <= _EXACT_DIGITS and place.isdigit():
+        if not self.packed and len(place) <= _EXACT_DIGITS and place.isdigit():
             return int(place)
         if self.int64:
             return _UNSIGNED.unpack_from(place)[0] - _BIAS
-        return whole(unpack_number(place[:8]) if self.exact else float(place))
+        return whole(unpack_number(place[:8]) if self.packed else float(place))
 
     def edge(self, score: Score) -> tuple[bytes, bytes]:
         """The edge after the entries >= score on a desc board, or < score on an asc board."""

@@ -33,8 +33,10 @@ if TYPE_CHECKING:
 # Windows whose keys fit one call.
 WINDOWS_A_CALL: Final = 100
 # The suffixes of all keys that a window may have, by any definition.
-PARTS: Final = ("", "|positions", "|metadata", "|scores", "|counts")
-# Prefix of fields in the board's hash that name the keys taken over (see lua/layouts.lua).
+PARTS: Final = ("", "|prefixes", "|metadata", "|scores", "|counts")
+# Those of a window that an earlier version wrote (see convert.py).
+FORMER_PARTS: Final = ("|positions", "|converting")
+# Prefix of fields in the board's hash that name the keys taken over (see lua/layout.lua).
 ADOPTED: Final = b"adopted:"
 
 
@@ -79,8 +81,7 @@ class Retention:
 
     async def cuts(self, board: Board, shard: int, label: str, slot: str) -> list[str]:
         """The groups that a window has, as text."""
-        key = board.keys.of_board(shard, f"cuts:{label}|{slot}")
-        return list(await self._valkey.run(sets.members(key)))
+        return await _cuts(self._valkey, board, shard, f"{label}|{slot}")
 
     async def holds_entries(self, board: Board) -> bool:
         """Whether any window of the board has an entry, or any player a rating."""
@@ -204,14 +205,14 @@ class Retention:
         """Deletes the ranked lists of a window that are over; those that do not linger have expired. Groups
         in other timezones end at other times.
         """
-        async for address in self._addresses_of(board, shard, token):
+        async for address in _addresses_of(self._valkey, board, shard, token):
             target = target_at(board, address)
             if target and target.zoned.linger and _is_past(target.zoned.held_until(target.slot), now):
                 await self._discard(board, shard, address, _in_force(board, shard))
 
     async def _discard(self, board: Board, shard: int, address: WindowAddress, guard: Guard) -> None:
         key = board.window_key(shard, address)
-        await self._large_keys.discard(*(f"{key}{part}" for part in PARTS), guard=guard)
+        await self._large_keys.discard(*(f"{key}{part}" for part in PARTS + FORMER_PARTS), guard=guard)
 
     async def _unlist(self, board: Board, shard: int, token: str, guard: Guard) -> None:
         """Removes a window from the list of windows, with its list of groups and its markers."""
@@ -254,12 +255,9 @@ class Retention:
     async def addresses(
         self, board: Board, shard: int, labels: Collection[str] | None = None
     ) -> AsyncIterator[WindowAddress]:
-        """The windows that were written and may still exist: whole, then groups. `labels`: only these."""
-        for token in await self._tokens(board, shard):
-            if labels is not None and token.partition("|")[0] not in labels:
-                continue
-            async for address in self._addresses_of(board, shard, token):
-                yield address
+        """As the function `addresses`."""
+        async for address in addresses(self._valkey, board, shard, labels):
+            yield address
 
     async def groups_of(
         self, board: Board, shard: int, windows: Sequence[tuple[str, str]]
@@ -274,16 +272,6 @@ class Retention:
                     found.append(WindowAddress(label, slot, parse_cut(cut, board.definition)))
         return found
 
-    async def _addresses_of(self, board: Board, shard: int, token: str) -> AsyncIterator[WindowAddress]:
-        label, _, slot = token.partition("|")
-        for cut in ("", *await self.cuts(board, shard, label, slot)):
-            try:
-                address = WindowAddress(label, slot, parse_cut(cut, board.definition))
-            except InvalidInput:  # a group of an earlier definition
-                continue
-            if target_at(board, address):
-                yield address
-
     async def days_first(self, board: Board, shard: int) -> list[WindowAddress]:
         """As `addresses`, with rolling windows last, because they are computed from the others."""
         rolling = {
@@ -293,8 +281,37 @@ class Retention:
         return sorted(found, key=lambda address: address.label in rolling)
 
     async def _tokens(self, board: Board, shard: int) -> list[str]:
-        key = board.keys.of_board(shard, "windows")
-        return await self._valkey.run(sorted_sets.members_by_descending_score(key))
+        return await _tokens(self._valkey, board, shard)
+
+
+async def addresses(
+    valkey: Valkey, board: Board, shard: int, labels: Collection[str] | None = None
+) -> AsyncIterator[WindowAddress]:
+    """The windows that were written and may still exist: whole, then groups. `labels`: only these."""
+    for token in await _tokens(valkey, board, shard):
+        if labels is not None and token.partition("|")[0] not in labels:
+            continue
+        async for address in _addresses_of(valkey, board, shard, token):
+            yield address
+
+
+async def _addresses_of(valkey: Valkey, board: Board, shard: int, token: str) -> AsyncIterator[WindowAddress]:
+    label, _, slot = token.partition("|")
+    for cut in ("", *await _cuts(valkey, board, shard, token)):
+        try:
+            address = WindowAddress(label, slot, parse_cut(cut, board.definition))
+        except InvalidInput:  # a group of an earlier definition
+            continue
+        if target_at(board, address):
+            yield address
+
+
+async def _tokens(valkey: Valkey, board: Board, shard: int) -> list[str]:
+    return await valkey.run(sorted_sets.members_by_descending_score(board.keys.of_board(shard, "windows")))
+
+
+async def _cuts(valkey: Valkey, board: Board, shard: int, token: str) -> list[str]:
+    return list(await valkey.run(sets.members(board.keys.of_board(shard, f"cuts:{token}"))))
 
 
 def target_at(board: Board, address: WindowAddress) -> Target | None:

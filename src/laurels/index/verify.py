@@ -6,11 +6,12 @@ the turn, so that no changes are applied meanwhile.
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
+from itertools import starmap
 from typing import TYPE_CHECKING, Any, Final
 
 from laurels.boards.board import WindowAddress
-from laurels.boards.ordering import invert
 from laurels.index.outbox import LONG_SECONDS
 from laurels.scores.shards import ShardedWindow
 from laurels.valkey import hashes, sorted_sets
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from laurels.index.apply import Applier
     from laurels.index.outbox import Record
     from laurels.index.positions import Window
-    from laurels.valkey.command import Command
 
 # All differences are counted; this many are listed.
 MOST_LISTED: Final = 1000
@@ -145,7 +145,7 @@ class _Comparison:
         return differences
 
     async def _uneven(self, addresses: list[WindowAddress]) -> list[Difference]:
-        """Windows whose numbers of entries and of positions differ."""
+        """Windows whose numbers of entries and of prefixes differ."""
         uneven: list[Difference] = []
         for first in range(0, len(addresses), WINDOWS_AT_ONCE):
             chunk = addresses[first : first + WINDOWS_AT_ONCE]
@@ -153,12 +153,12 @@ class _Comparison:
             counts = await self._applier.valkey.run_all(
                 command
                 for key in keys
-                for command in (sorted_sets.cardinality(key), hashes.length(f"{key}|positions"))
+                for command in (sorted_sets.cardinality(key), hashes.length(f"{key}|prefixes"))
             )
             uneven += [
-                Difference(self._index.name, None, *_window(address), positions, entries)
-                for address, entries, positions in zip(chunk, counts[::2], counts[1::2], strict=True)
-                if entries != positions
+                Difference(self._index.name, None, *_window(address), prefixes, entries)
+                for address, entries, prefixes in zip(chunk, counts[::2], counts[1::2], strict=True)
+                if entries != prefixes
             ]
         return uneven
 
@@ -180,24 +180,18 @@ class _Comparison:
     async def _held(self, wanted: dict[Window, list[str]]) -> _Scores:
         """The scores that Valkey has of these members."""
         label = self._board.definition.windows[0].label
-        asked: list[Command[list[bytes | None]]] = []
-        for (number, groups), members in wanted.items():
-            key = self._board.window_key(0, WindowAddress(label, str(number), self._index.cut(groups)))
-            asked.append(hashes.get_many(f"{key}|positions", members))
-        return {
-            window: {
-                member: self._score(entry)
-                for member, entry in zip(members, entries, strict=True)
-                if entry is not None
-            }
-            for (window, members), entries in zip(
-                wanted.items(), await self._applier.valkey.run_all(asked), strict=True
-            )
-        }
 
-    def _score(self, entry: bytes) -> int:
-        """The score of a stored entry. Entries sort best first, so they are inverted if high scores win."""
-        return int(self._parse(invert(entry) if self._board.ordering.descending else entry)[0])
+        async def of_window(window: Window, members: list[str]) -> dict[str, int]:
+            address = WindowAddress(label, str(window[0]), self._index.cut(window[1]))
+            asked = ShardedWindow(self._applier.valkey, self._board, address)
+            _, stood = await asked.standing([member.encode() for member in members], brief=True)
+            return {
+                member: int(self._parse(each.place)[0])
+                for member, each in zip(members, stood, strict=True)
+                if each
+            }
+
+        return dict(zip(wanted, await asyncio.gather(*starmap(of_window, wanted.items())), strict=True))
 
     async def _of_members(self, connection: AsyncConnection, members: list[str]) -> _Scores:
         """The scores that the records of these members should have; other members should have none."""

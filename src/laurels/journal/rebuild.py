@@ -362,13 +362,13 @@ class _RebuildRun:
 
     async def _check_counts(self, shard: _Shard, counts: Counter[WindowAddress]) -> None:
         """Raises where a window is smaller than the one that it replaces, or its keys disagree."""
-        if self._board.ordering.exact:
-            positions = await self._valkey.run_all(
+        if self._board.ordering.prefixed:
+            prefixes = await self._valkey.run_all(
                 hashes.length(shard.replay.keys_of(self._made, address)[1]) for address in counts
             )
-            if positions != list(counts.values()):
+            if prefixes != list(counts.values()):
                 raise LaurelsError(
-                    f"{self._board.ref}: a rebuilt window has another number of positions than of entries; "
+                    f"{self._board.ref}: a rebuilt window has another number of prefixes than of entries; "
                     "nothing was changed, run it again"
                 )
         if self._gives_up:

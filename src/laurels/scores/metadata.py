@@ -151,7 +151,7 @@ class MetadataSetter:
             entries, *beside = board.keys.parts(board.window_key(shard, target.address), metadata=False)
             commands.append(
                 hashes.get_many(beside[0], [member])
-                if board.ordering.exact
+                if board.ordering.prefixed
                 else sorted_sets.scores(entries, [member])
             )
         found = await self._valkey.run_all(commands)

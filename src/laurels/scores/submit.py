@@ -57,12 +57,14 @@ if TYPE_CHECKING:
 
 # The cost limit of a call: it must not hold Valkey for 10 ms even if the machine preempts it
 # (bench/stalls.py), and must run long enough to build the next call meanwhile. Below are the costs of an
-# entry: written directly, read first, or in the exact layout; and the factor for boards that count distinct
-# scores. In each case a call takes 1 to 4 ms of CPU at a million members.
-COST_A_CALL: Final = 1000
+# entry: written directly, read first, or also with a prefix; and the factors for boards where entries depend
+# on others, and where distinct scores are counted. In each case a call takes 1 to 4 ms of CPU at a million
+# members.
+COST_A_CALL: Final = 1024
 COST_OF_WRITING: Final = 2
-COST_OF_READING: Final = 5
-COST_OF_EXACTNESS: Final = 10
+COST_OF_READING: Final = 3
+COST_OF_PREFIXES: Final = 4
+TIMES_BY_DEPENDING: Final = 2
 TIMES_BY_COUNTING: Final = 4
 # How many single submissions share a call at most: with their ranks they take Valkey 1 to 4 ms. And how many
 # calls run at once: this process prepares one and reads the answers of another while Valkey works.
@@ -372,9 +374,14 @@ class Submitter:
 
 def cuts_a_call(board: Board) -> int:
     """How many submissions fit one call; each counts once for every cut where it is ranked."""
-    written = COST_OF_WRITING if board.is_fast else COST_OF_READING
-    cost = COST_OF_EXACTNESS if board.ordering.exact else written
-    cost *= board.writes_per_cut * (TIMES_BY_COUNTING if board.definition.dense else 1)
+    cost = COST_OF_PREFIXES if board.ordering.prefixed else COST_OF_READING
+    if board.is_fast:
+        cost = COST_OF_WRITING
+    if not board.is_direct:
+        cost *= TIMES_BY_DEPENDING
+    if board.definition.dense:
+        cost *= TIMES_BY_COUNTING
+    cost *= board.writes_per_cut
     return max(1, COST_A_CALL // cost)
 
 

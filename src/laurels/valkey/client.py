@@ -36,8 +36,8 @@ Result = TypeVar("Result")
 LIBRARY = "laurels"
 # In this order: a file uses the locals of those before it.
 _FILES = (
-    "values.lua", "layouts.lua", "generations.lua", "submit.lua", "match.lua", "metadata.lua", "read.lua",
-    "board.lua", "journal.lua", "idempotency.lua", "rebuild.lua", "activity.lua",
+    "values.lua", "layout.lua", "convert.lua", "generations.lua", "submit.lua", "match.lua",
+    "metadata.lua", "read.lua", "board.lua", "journal.lua", "idempotency.lua", "rebuild.lua", "activity.lua",
     "index.lua", "discard.lua", "permissions.lua", "limits.lua",
 )  # fmt: skip
 
@@ -62,7 +62,7 @@ _OPTIONS: dict[str, Any] = {
     "socket_timeout": None,
     "retry": Retry(NoBackoff(), 0),
 }
-# A function found a key of another program: the key's place in KEYS, and its type (lua/layouts.lua).
+# A function found a key of another program: the key's place in KEYS, and its type (lua/layout.lua).
 _TAKEN = re.compile(r"TAKEN (\d+) (\w+)")
 _REDIRECTED = (
     exceptions.AskError,  # MOVED is one too

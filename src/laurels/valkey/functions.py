@@ -9,6 +9,7 @@ import msgspec
 
 from laurels.valkey.messages import (
     ClaimReply,
+    ConvertHeader,
     CountReply,
     EntryReply,
     Fence,
@@ -104,6 +105,12 @@ async def match(
 
 async def adopt(valkey: Valkey, keys: Sequence[str], version: int) -> int:
     return int(await valkey.write("laurels_adopt", keys, (version,)))
+
+
+async def convert(valkey: Valkey, keys: Sequence[str], header: ConvertHeader) -> tuple[str, int]:
+    """The next cursor, and how many members are left."""
+    cursor, left = await valkey.write("laurels_convert", keys, (_encode(header),))
+    return cursor.decode(), left
 
 
 async def retire(valkey: Valkey, board_key: str, number: int) -> bool:

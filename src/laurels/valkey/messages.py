@@ -7,8 +7,8 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-# Layout, kind of score, descending, ties, dense ranks, metadata, keys of templates.
-Shape = tuple[str, str, int, str, int, int, int]
+# Kind of score, descending, ties, dense ranks, metadata, keys of templates.
+Shape = tuple[str, int, str, int, int, int]
 
 Durability = Literal["fast", "fsync", "replicated"]
 """What a reply waits for: nothing; the disk of the node; the disk and the replicas."""
@@ -161,6 +161,12 @@ class FoldHeader(msgspec.Struct):
     cursor: str
     count: int
     seconds: int
+
+
+class ConvertHeader(msgspec.Struct):
+    shape: Shape
+    cursor: str
+    count: int
 
 
 class ReadHeader(msgspec.Struct):

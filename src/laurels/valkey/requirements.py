@@ -42,7 +42,7 @@ COMMANDS: Final = (
     "XGROUP CREATE {key} g 0", "XGROUP DESTROY {key} g", "XGROUP SETID {key} g 0",
     "XINFO GROUPS {key}", "XINFO STREAM {key}", "XLEN {key}", "XRANGE {key} - +",
     "XREAD STREAMS {key} 0", "XREVRANGE {key} + -", "XSETID {key} 0-1", "XTRIM {key} MAXLEN 1",
-    "ZADD {key} 1 m", "ZCARD {key}", "ZCOUNT {key} 0 1", "ZLEXCOUNT {key} - +", "ZMSCORE {key} m",
+    "ZADD {key} 1 m", "ZCARD {key}", "ZCOUNT {key} 0 1", "ZMSCORE {key} m",
     "ZRANGE {key} 0 1", "ZRANK {key} m", "ZREM {key} m", "ZREMRANGEBYRANK {key} 0 1",
     "ZREMRANGEBYSCORE {key} 0 1", "ZREVRANGE {key} 0 1", "ZREVRANK {key} m", "ZSCAN {key} 0",
 )  # fmt: skip

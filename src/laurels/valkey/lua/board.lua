@@ -51,12 +51,16 @@ local function take_over(keys)
   end
 end
 
+-- The layout of new windows. Boards of an earlier version have no such field until they are converted.
+local LAYOUT = 2
+
 local function adopt(keys, args)
   local known = tonumber(redis.call('HGET', keys[1], 'version'))
   local version = tonumber(args[1])
   if known then take_over(keys) end
   if known and known >= version then return known end
   redis.call('HSET', keys[1], 'version', args[1])
+  if not known then redis.call('HSET', keys[1], 'layout', LAYOUT) end
   redis.call('PERSIST', keys[1])
   return version
 end
@@ -155,10 +159,10 @@ local function remove(keys, args)
   local member, windows = args[3], windows_of(board, keys, 3 + (header.rated or 0))
   local found = header.rated == 1 and redis.call('HDEL', keys[3], member) or 0
   for _, window in ipairs(windows) do
-    local entry = board.layout.read(board, window, { member })[member]
+    local entry = layout.read(board, window, { member })[member]
     if entry then
       found = found + 1
-      board.layout.remove(board, window, member, entry)
+      layout.remove(board, window, { { member = member, old = entry } })
       if board.metadata then redis.call('HDEL', window.metadata, member) end
       if board.dense then count_scores(board, window, { { member = member, old = entry } }) end
     end
@@ -176,11 +180,11 @@ local function fold(keys, args)
   if is_fenced(fence) then return { 'fenced' } end
   local windows = windows_of(board, keys, 2)
   local rolling = table.remove(windows, 1)
-  local cursor, members = board.layout.scan(windows[header.day], header.cursor, header.count)
+  local cursor, members = layout.scan(board, windows[header.day], header.cursor, header.count)
   local by_day = {}
   for day = 1, #windows do
     if #members == 0 then break end
-    by_day[day] = board.layout.read(board, windows[day], members)
+    by_day[day] = layout.read(board, windows[day], members)
     if day < header.day then
       local left = {}
       for _, member in ipairs(members) do
@@ -190,7 +194,7 @@ local function fold(keys, args)
     end
   end
   if #members == 0 then return { 'ok', cursor } end
-  local old = board.layout.read(board, rolling, members)
+  local old = layout.read(board, rolling, members)
   local changes, gone = {}, {}
   for _, member in ipairs(members) do
     local entries = {}

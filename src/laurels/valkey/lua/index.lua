@@ -33,13 +33,13 @@ local function index(keys, args)
   for i, target in ipairs(header.targets) do
     local window, members = windows[i], {}
     for j = 1, target[1] do members[j] = args[at + 2 * j - 1] end
-    local old = board.layout.read(board, window, members)
+    local old = layout.read(board, window, members)
     local placed, gone = {}, {}
     for j, member in ipairs(members) do
       local place = args[at + 2 * j - 2]
       local change = { member = member, old = old[member] }
       if place ~= '' then
-        change.new = board.layout.entry(board, place)
+        change.new = layout.entry(board, place)
         if change.new ~= change.old then placed[#placed + 1] = change end
       elseif change.old then
         gone[#gone + 1] = change

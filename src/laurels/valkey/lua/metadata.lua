@@ -25,7 +25,7 @@ local function set_metadata(keys, args)
   if remembered({ unpack(keys, 3, 5) }, { header.id })[header.id] then return { 'duplicate' } end
   local member, windows, skipped = args[3], windows_of(board, keys, 6), {}
   for i, window in ipairs(windows) do
-    if board.layout.read(board, window, { member })[member] then
+    if layout.read(board, window, { member })[member] then
       write_metadata(window, { { member = member, metadata = header.metadata } })
       expire(board, window, header.seconds[i])
     else

@@ -50,7 +50,6 @@ end
 local function standing(header, board, window, total, args)
   local members = {}
   for i = 2, #args do members[#members + 1] = args[i] end
-  local layout = board.layout
   local entries = layout.read(board, window, members)
   local metadata = header.brief == 0 and metadata_of(board, window, members) or {}
   local answer, better_than = { total }, {}
@@ -80,7 +79,6 @@ local function standing(header, board, window, total, args)
 end
 
 local function count(_, board, window, total, args)
-  local layout = board.layout
   local answer = { total }
   for i = 2, #args, 2 do
     local entry, member = layout.entry(board, args[i]), args[i + 1]
@@ -104,24 +102,24 @@ bounds['end'] = function(header, board, window, total)
 end
 
 function bounds.after(header, board, window, total, args)
-  local entry, member = board.layout.entry(board, args[2]), args[3]
-  local first = board.layout.before(board, window, entry, member)
-  local found = board.layout.list(board, window, first, first)
-  if found[1] == member and found[2] == board.layout.place(board, entry) then first = first + 1 end
+  local entry, member = layout.entry(board, args[2]), args[3]
+  local first = layout.before(board, window, entry, member)
+  local found = layout.list(board, window, first, first)
+  if found[1] == member and found[2] == layout.place(board, entry) then first = first + 1 end
   return first, header.limit
 end
 
 function bounds.before(header, board, window, total, args)
-  local entry, member = board.layout.entry(board, args[2]), args[3]
-  local last = board.layout.before(board, window, entry, member)
+  local entry, member = layout.entry(board, args[2]), args[3]
+  local last = layout.before(board, window, entry, member)
   local first = math.max(0, last - header.limit)
   return first, last - first
 end
 
 function bounds.member(header, board, window, total, args)
-  local entry = board.layout.read(board, window, { args[2] })[args[2]]
+  local entry = layout.read(board, window, { args[2] })[args[2]]
   if not entry then return nil end
-  local at = board.layout.index(board, window, entry, args[2])
+  local at = layout.index(board, window, entry, args[2])
   local first = math.max(0, at - header.above)
   return first, at - first + 1 + header.below
 end
@@ -135,27 +133,31 @@ local function page(header, board, window, total, args)
   local first, length = bounds[header.by](header, board, window, total, args)
   if not first then return { total } end
   local listed = {}
-  if length > 0 then listed = board.layout.list(board, window, first, first + length - 1) end
+  if length > 0 then listed = layout.list(board, window, first, first + length - 1) end
   local members = {}
   if board.metadata then
     for i = 1, #listed, 2 do members[#members + 1] = listed[i] end
   end
   local better = first
   if listed[1] and not board.unique then
-    better = board.layout.better(board, window, board.layout.entry(board, listed[2]), listed[1])
+    better = layout.better(board, window, layout.entry(board, listed[2]), listed[1])
   end
   return { total, first, better, listed, metadata_of(board, window, members) }
 end
 
 local function scan(header, board, window, total)
-  local cursor, members = board.layout.scan(window, header.cursor, header.count)
-  local entries = board.layout.read(board, window, members)
+  local cursor, members = layout.scan(board, window, header.cursor, header.count)
+  local entries = layout.read(board, window, members)
   local listed = {}
+  local found = {}
   for _, member in ipairs(members) do
-    listed[#listed + 1] = member
-    listed[#listed + 1] = board.layout.place(board, entries[member])
+    if entries[member] then
+      found[#found + 1] = member
+      listed[#listed + 1] = member
+      listed[#listed + 1] = layout.place(board, entries[member])
+    end
   end
-  return { total, cursor, listed, metadata_of(board, window, members) }
+  return { total, cursor, listed, metadata_of(board, window, found) }
 end
 
 redis.register_function{ function_name = 'laurels_standing', callback = reading(standing), flags = { 'no-writes' } }

@@ -88,9 +88,9 @@ local function place_entries(keys, args)
   local window = windows_of(board, keys, 3)[1]
   local members, changes = {}, {}
   for i = 4, #args, 2 do members[#members + 1] = args[i] end
-  local old = board.layout.read(board, window, members)
+  local old = layout.read(board, window, members)
   for i, member in ipairs(members) do
-    local new = board.layout.entry(board, args[2 * i + 1])
+    local new = layout.entry(board, args[2 * i + 1])
     changes[i] = { member = member, old = old[member], new = new, metadata = header.metadata[i] or '' }
   end
   write(board, window, changes)
@@ -109,12 +109,12 @@ local function rename(keys, args)
   local member, named = args[2], args[3]
   local found = 0
   for _, window in ipairs(windows_of(board, keys, 2)) do
-    local entry = board.layout.read(board, window, { member })[member]
+    local entry = layout.read(board, window, { member })[member]
     if entry then
       found = found + 1
       -- Written before the old one is removed: a window that becomes empty loses its expiry.
-      board.layout.write(board, window, { { member = named, new = entry } })
-      board.layout.remove(board, window, member, entry)
+      layout.write(board, window, { { member = named, new = entry } })
+      layout.remove(board, window, { { member = member, old = entry } })
     end
     redis.call('HDEL', window.metadata, member)
   end

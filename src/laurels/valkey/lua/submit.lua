@@ -14,11 +14,11 @@
 -- ARGV  1 header     msgpack map, below
 --       2 journal entry (see journal/entry.py), not read here
 --       3 moments    eight sortable bytes for each submission; '' unless ties go to the earliest
---       4…           score, member for each submission; the score as a place (see layouts.lua)
+--       4…           score, member for each submission; the score as a place (see layout.lua)
 --
 -- header  shape, version, aggregate
 --         count       how many submissions
---         fast        1: entries are written without reading them first (plain layout, nothing derived)
+--         fast        1: entries are written without reading them first (no prefix, nothing derived)
 --         report      1: return scores and ranks; then no member may occur twice
 --         journal     1: append to the journal; 2: only append a sign that something changed
 --         durable     1: write something even if no submission is accepted, because a WAITAOF or WAIT follows
@@ -40,7 +40,7 @@
 -- Returns {'version', current}   the definition changed; '' if Valkey does not know the board
 --         {'metadata'}           the board has metadata, and the call lacks the keys of metadata
 --         {'fenced'}             a fence keeps writers off the board (see rebuild.lua)
---         error TAKEN            another program has a key of these windows (see layouts.lua)
+--         error TAKEN            another program has a key of these windows (see layout.lua)
 --                                In these four cases nothing was written.
 --         {'ok', refused, reports}
 --             refused  flat list: index, 'duplicate' | 'range' | 'max_change'
@@ -121,7 +121,7 @@ local function is_fenced(fence)
   return left > 0 and left <= LONGEST_FENCE
 end
 
-local FLAGS = { best = { [true] = 'GT', [false] = 'LT' }, first = 'NX', last = 'CH' }
+local FLAGS = { first = 'NX', last = 'CH' }
 
 -- The scores of the members in the windows to report on: text by number of the submission, false for none.
 local function reported_scores(header, windows, args)
@@ -148,7 +148,7 @@ local function reported_ranks(header, board, windows, scores, known)
   for i = 1, header.count do
     local score = scores[i]
     local is_asked = score and not (known and known[i] == score)
-    ranks[i] = is_asked and plain.better_than(board, windows[header.first[i]], score) or -1
+    ranks[i] = is_asked and better_than(board, windows[header.first[i]].entries, score) or -1
   end
   return ranks
 end
@@ -160,8 +160,10 @@ local function add_all(key, flag, pairs_of, first)
 end
 
 local function write_unread(header, board, windows, args)
-  local flag = FLAGS[header.aggregate]
-  if header.aggregate == 'best' then flag = flag[board.desc] end
+  local flag = FLAGS[header.aggregate] or (board.reverse and 'GT' or 'LT')
+  if not board.texts then
+    for at = PAIRS, PAIRS + 2 * header.count - 2, 2 do args[at] = layout.entry(board, args[at]) end
+  end
   for _, target in ipairs(header.targets) do
     local key = windows[target.window].entries
     if target.chosen == 0 then
@@ -177,7 +179,7 @@ local function write_unread(header, board, windows, args)
   end
 end
 
--- Writes entries without reading them, except for the reports.
+-- Writes entries without reading them, except for the reports. Only where places are text can there be reports.
 local function write_fast(header, board, windows, args)
   if header.report == 0 then
     write_unread(header, board, windows, args)
@@ -204,7 +206,7 @@ end
 
 -- The entry after one submission: `old` itself if it does not change; nil if it is out of range.
 local function aggregated(board, submission, old)
-  local op, layout, kind = submission.op, board.layout, board.kind
+  local op, kind = submission.op, board.kind
   if op == 'sum' then
     local total = kind.moved(old and layout.score(board, old) or kind.zero, kind.zero, submission.score)
     if not total then return nil end
@@ -224,13 +226,13 @@ end
 local function folded(board, op, entries)
   if op == 'first' then return entries[1] end
   if op == 'last' then return entries[#entries] end
-  local layout, kind = board.layout, board.kind
+  local kind = board.kind
   local result = entries[1]
   if op == 'best' then
     for i = 2, #entries do
       local order = layout.compare(board, entries[i], result)
       local is_earlier = order == 0 and board.timed
-        and int64.compare(string.sub(entries[i], 9), string.sub(result, 9)) < 0
+        and int64.compare(layout.moment(board, entries[i]), layout.moment(board, result)) < 0
       if is_earlier or (order ~= 0 and (order > 0) == board.desc) then result = entries[i] end
     end
     return result
@@ -240,7 +242,7 @@ local function folded(board, op, entries)
   for i, entry in ipairs(entries) do
     scores[i] = layout.score(board, entry)
     if board.timed then
-      local own = string.sub(entry, 9)
+      local own = layout.moment(board, entry)
       if not moment or int64.compare(own, moment) > 0 then moment = own end
     end
   end
@@ -272,7 +274,7 @@ local function read_states(header, board, windows, members)
   end
   local states = {}
   for window, asked in pairs(wanted) do
-    states[window] = board.layout.read(board, windows[window], asked)
+    states[window] = layout.read(board, windows[window], asked)
   end
   return states
 end
@@ -302,7 +304,7 @@ end
 function outcomes.sum(board, target, submission, old, entries, states)
   local before, after = states[target.base][submission.member], entries[target.base]
   if after == before then return old end
-  local layout, kind = board.layout, board.kind
+  local kind = board.kind
   local sum = old and layout.score(board, old) or kind.zero
   local total = kind.moved(sum, before and layout.score(board, before) or kind.zero, layout.score(board, after))
   if not total then return nil end
@@ -330,7 +332,6 @@ local function outcome(header, board, states, targets, submission)
   local first = header.first[submission.index]
   if header.max_change ~= 0 and first and first > 0 then
     local old, new = states[first][member], entries[first]
-    local layout = board.layout
     if old and board.kind.distance_exceeds(layout.score(board, new), layout.score(board, old), header.max_change) then
       return nil, 'max_change'
     end
@@ -340,18 +341,18 @@ end
 
 local function rank(board, window, entry, member)
   if not entry then return -1 end
-  return board.layout.better(board, window, entry, member)
+  return layout.better(board, window, entry, member)
 end
 
 local function place(board, entry)
-  return entry and board.layout.place(board, entry) or ''
+  return entry and layout.place(board, entry) or ''
 end
 
 local function read_submissions(header, board, args)
   local submissions, members = {}, {}
   for i = 1, header.count do
     local op = header.ops[i]
-    local score = board.layout.score_of(args[PAIRS + 2 * i - 2])
+    local score = layout.score_of(board, args[PAIRS + 2 * i - 2])
     local moment = board.timed and string.sub(args[3], 8 * i - 7, 8 * i) or nil
     members[i] = args[PAIRS + 2 * i - 1]
     submissions[i] = {
@@ -359,7 +360,7 @@ local function read_submissions(header, board, args)
       member = members[i],
       score = score,
       moment = moment,
-      entry = board.layout.make(board, score, moment),
+      entry = layout.make(board, score, moment),
       op = (op and op ~= '') and op or header.aggregate,
     }
   end
@@ -459,6 +460,94 @@ local function found_before(header, board, windows, states, submissions)
   return reports
 end
 
+-- Whether a double replaces another.
+local replaces = {
+  best = function(new, old) return new < old end,
+  first = function() return false end,
+  last = function(new, old) return new ~= old end,
+}
+replaces.sum = replaces.last
+
+-- What a batch changes in one window, or nil if only `write_general` can tell: the elements that go, the doubles and
+-- elements to set, the members and prefixes to set; each a flat list.
+local function batch_changes(header, board, window, batch, chosen)
+  local members, doubles, prefixes, elements = batch.members, batch.doubles, batch.prefixes, batch.elements
+  local count = #members
+  if chosen ~= 0 then
+    members, count = {}, #chosen
+    for at = 1, count do members[at] = batch.members[chosen[at]] end
+  end
+  local is_sum, is_int64, is_prefixed = header.aggregate == 'sum', board.int64, board.is_prefixed
+  local is_replaced = replaces[header.aggregate]
+  if header.aggregate == 'best' and board.reverse then is_replaced = function(new, old) return new > old end end
+  local old_doubles, old_prefixes, old_elements = held(board, window, members)
+  local gone, placed, prefixed, goes, places = {}, {}, {}, 0, 0
+  for at = 1, count do
+    local i = chosen == 0 and at or chosen[at]
+    local new, old = doubles[i], old_doubles[at]
+    if old then old = tonumber(old) end
+    if is_sum then
+      new = number.moved(old or 0, 0, new)
+      if not new then return nil end
+    end
+    -- Beyond 2^53 the double is not all of an int64.
+    if is_int64 and (math.abs(new) >= TWO_53 or math.abs(old or 0) >= TWO_53) then return nil end
+    if not old or is_replaced(new, old) then
+      placed[places + 1], placed[places + 2] = new, elements[i]
+      places = places + 2
+      if is_prefixed and old_prefixes[at] ~= prefixes[i] then
+        if old then
+          goes = goes + 1
+          gone[goes] = old_elements[at]
+        end
+        prefixed[#prefixed + 1] = members[at]
+        prefixed[#prefixed + 1] = prefixes[i]
+      end
+    end
+  end
+  return { gone = gone, placed = placed, prefixed = prefixed }
+end
+
+-- The members of a batch, with the doubles, prefixes and elements of their submissions; nil if a member comes twice.
+local function read_batch(header, board, args)
+  local members, doubles, prefixes, elements, seen = {}, {}, {}, {}, {}
+  for i = 1, header.count do
+    local at = PAIRS + 2 * i - 2
+    local member = args[at + 1]
+    if seen[member] then return nil end
+    seen[member] = true
+    local double, prefix = split(board, layout.score_of(board, args[at]))
+    if board.timed then prefix = prefix .. string.sub(args[3], 8 * i - 7, 8 * i) end
+    members[i], doubles[i], prefixes[i], elements[i] = member, double, prefix, prefix .. member
+  end
+  return { members = members, doubles = doubles, prefixes = prefixes, elements = elements }
+end
+
+-- Writes a batch as `write_general` does, in a third of its time. Returns false, and writes nothing, unless every
+-- submission is a plain score of another member, and no window depends on another.
+local function write_batch(header, board, windows, args)
+  if header.report == 1 or header.max_change ~= 0 or #header.ops > 0 or board.metadata or board.dense then
+    return false
+  end
+  for _, target in ipairs(header.targets) do
+    if target.how ~= 'direct' then return false end
+  end
+  local batch = read_batch(header, board, args)
+  if not batch then return false end
+  local changes = {}
+  for i, target in ipairs(header.targets) do
+    changes[i] = batch_changes(header, board, windows[target.window], batch, target.chosen)
+    if not changes[i] then return false end
+  end
+  for i, target in ipairs(header.targets) do
+    local window = windows[target.window]
+    spread('ZREM', window.entries, changes[i].gone)
+    spread('ZADD', window.entries, changes[i].placed)
+    spread('HSET', window.prefixes, changes[i].prefixed)
+  end
+  return true
+end
+
 local function write_general(header, board, windows, args, refused)
   local submissions, members = read_submissions(header, board, args)
   local states = read_states(header, board, windows, members)
@@ -495,8 +584,12 @@ local function submit(keys, args)
   if known[2] and not board.metadata then return { 'metadata' } end
   local windows = windows_of(board, keys, 9 + header.fed)
   local refused = duplicates(header, keys)
-  local is_fast = header.fast == 1 and next(refused) == nil
-  local reports = (is_fast and write_fast or write_general)(header, board, windows, args, refused)
+  local is_whole, reports = next(refused) == nil, {}
+  if is_whole and header.fast == 1 and (board.texts or header.report == 0) then
+    reports = write_fast(header, board, windows, args)
+  elseif not (is_whole and write_batch(header, board, windows, args)) then
+    reports = write_general(header, board, windows, args, refused)
+  end
   local skipped, flat = {}, {}
   for i = 1, header.count do
     if refused[i] then

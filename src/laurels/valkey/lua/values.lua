@@ -1,12 +1,16 @@
 -- Scores in Lua, without loss of bits.
 --
--- In the plain layout a score is a Lua number (a double). It is printed with %.17g, because tostring keeps only 14
--- digits. In the exact layout it is eight sortable bytes, whose order is the order of the scores: of an int64 the
--- big-endian bytes of score + 2^63; of a double its bits, changed so that they sort.
--- A Lua number holds 53 bits, so int64 is computed in two halves of 32 bits.
+-- A score of kind `number` is a Lua number (a double). It is printed with %.17g, because tostring keeps only 14
+-- digits; commands print it without loss. A score of kind `int64` is eight sortable bytes, whose order is the order of
+-- the scores: the big-endian bytes of score + 2^63. A Lua number holds 53 bits, so it is computed in two halves of 32.
+--
+-- A sorted set keeps a double for each member. An int64 is split into such a double and `low`: a score within 2^53 is
+-- that double, and `low` is 0; any other is rounded down to a multiple of 2048, and `low` is the rest.
 -- Never compare strings with `<`: Lua compares by the server's locale, not by bytes.
 
-local TWO_31, TWO_32 = 2147483648, 4294967296
+local TWO_21, TWO_31, TWO_32, TWO_53 = 2097152, 2147483648, 4294967296, 9007199254740992
+-- A double that an int64 is rounded to, if it is no multiple of this.
+local LOWS = 2048
 -- A literal, because math and struct do not exist while a library loads.
 local HUGE = 1 / 0
 
@@ -43,23 +47,6 @@ end
 
 function number.distance_exceeds(left, right, limit)
   return math.abs(left - right) > limit
-end
-
-local function pack_number(value)
-  local bytes = struct.pack('>d', value)
-  local high, low = halves(bytes)
-  if high >= TWO_31 then return invert(bytes) end
-  return struct.pack('>I4I4', high + TWO_31, low)
-end
-
-local function unpack_number(bytes)
-  local high, low = halves(bytes)
-  if high < TWO_31 then
-    bytes = invert(bytes)
-  else
-    bytes = struct.pack('>I4I4', high - TWO_31, low)
-  end
-  return (struct.unpack('>d', bytes))
 end
 
 local int64 = { zero = '\128\0\0\0\0\0\0\0' }
@@ -107,26 +94,42 @@ function int64.distance_exceeds(left, right, limit)
   return high > limit[1] or (high == limit[1] and low > limit[2])
 end
 
--- A double in sortable bytes, unpacked only for arithmetic.
-local packed_number = { zero = '\128\0\0\0\0\0\0\0', compare = int64.compare }
-
-function packed_number.moved(total, old, new)
-  local moved = number.moved(unpack_number(total), unpack_number(old), unpack_number(new))
-  return moved and pack_number(moved)
+-- The double of an int64, and its `low`.
+function int64.split(bytes)
+  local high, low = halves(bytes)
+  high = high - TWO_31
+  if high >= -TWO_21 and high < TWO_21 then return high * TWO_32 + low, 0 end
+  local rest = low % LOWS
+  return high * TWO_32 + (low - rest), rest
 end
 
-function packed_number.total(scores)
-  local unpacked = {}
-  for i, score in ipairs(scores) do unpacked[i] = unpack_number(score) end
-  local total = number.total(unpacked)
-  return total and pack_number(total)
+function int64.join(double, rest)
+  local high = math.floor(double / TWO_32)
+  return struct.pack('>I4I4', high + TWO_31, double - high * TWO_32 + rest)
 end
 
-function packed_number.distance_exceeds(left, right, limit)
-  return number.distance_exceeds(unpack_number(left), unpack_number(right), limit)
+-- The double and the `low` of -score; of -2^63 they are 2^63 and 0.
+function int64.negated(double, low)
+  if low == 0 then return 0 - double, 0 end
+  return -double - LOWS, LOWS - low
 end
 
-local kinds = {
-  plain = { number = number },
-  exact = { number = packed_number, int64 = int64 },
-}
+-- The sortable bytes of a double: its bits, changed so that they sort. Places have them.
+local function pack_number(value)
+  local bytes = struct.pack('>d', value)
+  local high, low = halves(bytes)
+  if high >= TWO_31 then return invert(bytes) end
+  return struct.pack('>I4I4', high + TWO_31, low)
+end
+
+local function unpack_number(bytes)
+  local high, low = halves(bytes)
+  if high < TWO_31 then
+    bytes = invert(bytes)
+  else
+    bytes = struct.pack('>I4I4', high - TWO_31, low)
+  end
+  return (struct.unpack('>d', bytes))
+end
+
+local kinds = { number = number, int64 = int64 }
