@@ -37,6 +37,7 @@ from laurels.history.recount import Recount
 from laurels.history.snapshots import SnapshotTaker
 from laurels.history.store.snapshots import SnapshotStore
 from laurels.history.store.window_journal import WindowJournal
+from laurels.history.survey import Survey
 from laurels.history.whole_boards import WholeBoardOperations
 from laurels.jobs.agenda import AGENDA, LOOPS
 from laurels.jobs.overview import JobOverview
@@ -216,14 +217,17 @@ class Laurels(DefinitionOperations, WholeBoardOperations, MetadataOperations):
         self.live = LiveViews(self.valkey, self._catalog, self._reader, self.clock)
         kept_boards = (self.store, kept, self._retention, self._rolling, self.clock)
         self.snapshot_taker = SnapshotTaker(self.valkey, self._catalog, *kept_boards)
-        self.maintenance = Maintenance(self._catalog, *kept_boards)
+        self.maintenance = Maintenance(self.valkey, self._catalog, *kept_boards)
+        self.survey = Survey(self.valkey, self.store)
         over_all = (self.postgres, self._catalog, self.store, self._retention, self.drain, self.clock)
         self.rebuilder = Rebuilder(self.valkey, *over_all)
         self.board_files = BoardFiles(
             self.valkey, self._catalog, self.definer, self._retention, self._rolling, self.clock
         )
         self.eraser = Eraser(self.valkey, *over_all)
-        self.operator_status = OperatorStatus(self.valkey, self.postgres, self.drain.journal_streams)
+        self.operator_status = OperatorStatus(
+            self.valkey, self.postgres, self.store, self.drain.journal_streams
+        )
         boards = (
             self._catalog,
             self.definer.acting_for("campus"),

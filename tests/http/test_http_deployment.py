@@ -10,7 +10,8 @@ from laurels.activity import valkey_keys
 from laurels.boards.keys import BoardRef
 from laurels.history import operator_status
 from laurels.history.operator_status import CAMPUS_LETTERS, OperatorStatus
-from laurels.valkey import streams
+from laurels.valkey import functions, streams
+from laurels.valkey.names import DEAD_LETTERS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -60,7 +61,7 @@ async def test_figures_are_the_same_for_a_moment(
     client: AsyncClient, laurels: Laurels, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(operator_status, "FRESH_SECONDS", 3600.0)
-    own = OperatorStatus(laurels.valkey, laurels.postgres, laurels.drain.journal_streams)
+    own = OperatorStatus(laurels.valkey, laurels.postgres, laurels.store, laurels.drain.journal_streams)
     assert await own.figures() is await own.figures()
 
 
@@ -80,6 +81,12 @@ async def test_the_doctor_tells_what_is_wrong(client: AsyncClient, laurels: Laur
         await laurels.valkey.command("CONFIG", "SET", "maxmemory-policy", "noeviction")
     assert found["status"] == "wrong"
     assert "noeviction" in found["fix"]
+
+
+async def bury(laurels: Laurels, stream: Stream, name: str, fields: tuple[str | bytes, ...]) -> None:
+    """Adds a dead letter, as a drain does."""
+    await functions.bury(laurels.valkey, stream.dead_letters, name, fields)
+    await functions.announce(laurels.valkey, DEAD_LETTERS, [stream.dead_letters])
 
 
 @pytest.mark.usefixtures("scored")
@@ -102,8 +109,7 @@ class TestDeadLetters:
     async def test_are_listed_with_why(
         self, client: AsyncClient, laurels: Laurels, stream: Stream, project: str
     ):
-        words = ("XADD", stream.dead_letters, "7-1", "body", b"\xc1\x00", "why", "it is torn")
-        await laurels.valkey.command(*words)
+        await bury(laurels, stream, "7-1", ("body", b"\xc1\x00", "why", "it is torn"))
         (letter,) = await self.letters(client, f"{project}/arcade")
         assert letter == {
             "id": f"{stream.board_id}.0.7-1",
@@ -120,7 +126,7 @@ class TestDeadLetters:
         await client.post(f"{scored}/scores", json={"member": "zoe", "score": 9})
         ((_, recorded),) = await laurels.valkey.run(streams.entries(stream.key))
         body = recorded[b"body"]
-        await laurels.valkey.command("XADD", stream.dead_letters, "8-0", "body", body, "why", "too new")
+        await bury(laurels, stream, "8-0", ("body", body, "why", "too new"))
         await laurels.valkey.command("XTRIM", stream.key, "MAXLEN", 0)
         (letter,) = await self.letters(client, f"{project}/arcade")
         assert letter["summary"] == "submit of zoe"
@@ -139,7 +145,7 @@ class TestDeadLetters:
     async def test_that_are_discarded_are_gone(
         self, client: AsyncClient, laurels: Laurels, stream: Stream, project: str
     ):
-        await laurels.valkey.command("XADD", stream.dead_letters, "9-0", "body", b"\xc1", "why", "torn")
+        await bury(laurels, stream, "9-0", ("body", b"\xc1", "why", "torn"))
         (letter,) = await self.letters(client, f"{project}/arcade")
         path = f"/v1/dead-letters/{letter['id']}"
         assert (await client.delete(path)).status_code == 204

@@ -232,6 +232,7 @@ class Catalog:
             )
             registrations.append(registration)
         await functions.register(self._valkey, keys, board.version, registrations)
+        self._valkey.announcer.windows(str(board.ref))
 
 
 def _fail(loading: asyncio.Future[Board], error: Exception) -> None:

@@ -16,6 +16,7 @@ from laurels.boards.keys import BoardRef, KeySpace
 from laurels.boards.preview import Preview, preview_windows
 from laurels.errors import Conflict, Drop, InvalidInput, NotFound, OutcomeUnknown, Unavailable
 from laurels.logs import get_logger
+from laurels.postgres.tables import WITH_FEEDS, WITH_KEYS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -218,7 +219,7 @@ class Definer:
         await self._check_feeds(ref, definition)
         own = check_templates(ref, definition, cluster=self._cluster)
         if definition.keys:
-            self._check_apart(ref, own, await self._store.matching("$.keys.*"), [])
+            self._check_apart(ref, own, await self._store.matching(WITH_KEYS), [])
         before = await self._store.get(ref.project, ref.board)
         was = before.definition if before else None
         conflict: str | None = None
@@ -308,7 +309,7 @@ class Definer:
 
     async def _feeder(self, ref: BoardRef) -> BoardRef | None:
         """A board that feeds this one; None if there is none."""
-        for other in await self._store.matching("$.feeds[*]"):
+        for other in await self._store.matching(WITH_FEEDS):
             if str(ref) in other.definition.feeds:
                 return BoardRef(other.project, other.board)
         return None
@@ -384,6 +385,14 @@ def _reshaped(old: Board, new: Board) -> list[str]:
         if (window.label in outlines and outlines[window.label] != _outline(new, window))
         or (window.label not in outlines and (window.sum_of or window.period == "rolling"))
     ]
+
+
+def drops_nothing(old: Board, new: Board) -> bool:
+    """Whether the change needs no look at entries or at other boards: it can be made with others."""
+    was, will_be = old.definition, new.definition
+    concerns_others = was.keys or will_be.keys or was.feeds or will_be.feeds or was.rating != will_be.rating
+    loses = windows_at_risk(was, will_be) or (was.archive.journal and not will_be.archive.journal)
+    return not (concerns_others or loses or _fixed(old, new) or _reshaped(old, new))
 
 
 def _system(definition: BoardDefinition) -> str | None:

@@ -12,25 +12,34 @@ while the board has that number, so a late process deletes nothing of the next b
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 from laurels.boards.keys import BoardRef
 from laurels.errors import LaurelsError
 from laurels.logs import get_logger
-from laurels.valkey import functions
+from laurels.valkey import functions, sorted_sets
 from laurels.valkey.functions import DefinitionChanged
 from laurels.valkey.messages import Guard
+from laurels.valkey.names import WINDOWS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from laurels.boards.board import Board
     from laurels.boards.catalog import Catalog
-    from laurels.boards.definition import StoredBoard
+    from laurels.boards.definition import BoardDefinition, StoredBoard
     from laurels.boards.retention import Retention
     from laurels.boards.store import BoardStore, RetiredDefinition
     from laurels.valkey.client import Valkey
     from laurels.valkey.messages import Durability
 
+# What a definition says of submissions, and not of windows.
+OF_WRITES: Final = ("allow_op", "limits", "player_writes")
+# Boards whose windows are fitted to their new definitions at the same time.
+FINISHED_AT_ONCE: Final = 32
 # How long the number of a dropped board stays in Valkey: longer than any call that began before it takes.
 NUMBER_SECONDS: Final = 300
 
@@ -78,6 +87,23 @@ class Drops:
         await self.store.settle(retired)
         return is_gone
 
+    async def finish_together(self, changed: Iterable[tuple[RetiredDefinition, StoredBoard]]) -> None:
+        """As `finish`, for changes that drop nothing, once the boards are in force."""
+        turns = asyncio.Semaphore(FINISHED_AT_ONCE)
+        settled: list[RetiredDefinition] = []
+
+        async def finish(retired: RetiredDefinition, stored: StoredBoard) -> None:
+            async with turns:
+                new = self.catalog.compile(stored)
+                with suppress(DefinitionChanged):  # then whoever changed the board does it
+                    if not _keeps_keys(retired.board.definition, stored.definition):
+                        await self._fit_windows(self.catalog.compile(retired.board), new)
+                    settled.append(retired)
+
+        await asyncio.gather(*(finish(*each) for each in changed))
+        if settled:
+            await self.store.settle(settled)
+
     async def finish_all(self, *, templated: bool = False) -> int:
         """Finishes every board, or those with key templates; returns how many. Raises the last error."""
         failure: LaurelsError | None = None
@@ -110,6 +136,8 @@ class Drops:
         for key in left:
             await functions.retired(self.valkey, key, number, NUMBER_SECONDS)
             await functions.confirm(self.valkey, (key,), (), self.durability)
+        if stored is None:
+            await self.valkey.run(sorted_sets.remove(WINDOWS, [str(next(iter(boards.values())).ref)]))
         return is_gone
 
     async def _delete_board(self, board: Board, number: int, left: list[str]) -> None:
@@ -130,7 +158,15 @@ class Drops:
         for each in retired:
             if not stored.definition.archive.journal:
                 await self.archiving.finish_board(each.board)
-            await self.retention.drop_lost(self.catalog.compile(each.board), new)
+            await self._fit_windows(self.catalog.compile(each.board), new)
+        return True
+
+    async def _fit_windows(self, old: Board, new: Board) -> None:
+        await self.retention.drop_lost(old, new)
         await self.retention.reset_expiry(new)
         await self.retention.forget(new)
-        return True
+
+
+def _keeps_keys(was: BoardDefinition, will_be: BoardDefinition) -> bool:
+    """Whether windows have the same keys, and the same expiry, by both definitions."""
+    return was.model_copy(update={name: getattr(will_be, name) for name in OF_WRITES}) == will_be

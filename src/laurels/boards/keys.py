@@ -142,6 +142,14 @@ def parse_cut(group: str | Mapping[str, str] | None, definition: BoardDefinition
     raise InvalidInput.at("group", f"the board is not ranked by {','.join(asked)}; its groups: {known}")
 
 
+def board_of(key: str) -> BoardRef:
+    """The board that has one of `BOARD_NAMES` under this key."""
+    tag, _, rest = key.removeprefix(BOARD).partition("}")
+    within = rest.strip(":").rpartition(":")[0]
+    project, board = (within or tag).split("/")[:2]
+    return BoardRef(project, board)
+
+
 class KeySpace:
     """The keys of one board. `cluster`: whether keys of templates get a hash tag."""
 

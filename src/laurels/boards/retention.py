@@ -8,6 +8,7 @@ chunks.
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
@@ -15,6 +16,7 @@ from laurels.boards.board import CLOCK_SKEW, Target, WindowAddress
 from laurels.boards.keys import WHOLE, parse_cut
 from laurels.boards.windows import WindowInfo
 from laurels.errors import InvalidInput
+from laurels.moments import DAY, SECOND
 from laurels.valkey import hashes, keyspace, sets, sorted_sets
 from laurels.valkey.chunked_delete import ChunkedDelete
 from laurels.valkey.messages import Guard
@@ -36,6 +38,12 @@ WINDOWS_A_CALL: Final = 100
 PARTS: Final = ("", "|prefixes", "|metadata", "|scores", "|counts")
 # Those of a window that an earlier version wrote (see convert.py).
 FORMER_PARTS: Final = ("|positions", "|converting")
+# How long a board with windows is not looked at, at most.
+LONGEST_UNSEEN: Final = DAY
+# The kinds of generations that may be large; and from when on the oldest is set aside, in seconds after the
+# present one began: `PERIODS` of lua/generations.lua less `EARLY` of lua/discard.lua.
+RETIRED: Final = ("ids", "once")
+RETIRE_SECONDS: Final = 45_000 - 1800
 # Prefix of fields in the board's hash that name the keys taken over (see lua/layout.lua).
 ADOPTED: Final = b"adopted:"
 
@@ -182,20 +190,33 @@ class Retention:
                 if all(_is_past(zoned.expires_at(slot), now) for zoned, slot in _named(board, token)):
                     await self._valkey.run(sorted_sets.remove(board.keys.of_board(shard, "windows"), [token]))
 
-    async def sweep(self, board: Board) -> None:
-        """Deletes windows past their `keep`, and generations of ids that are about to expire."""
+    async def sweep(self, board: Board) -> Moment:
+        """Deletes windows past their `keep`, and generations of ids that are about to expire. Returns when to
+        look again.
+        """
         now = self._clock() - CLOCK_SKEW  # a process whose clock is behind may still read them
+        again = [now + LONGEST_UNSEEN]
         for shard in range(board.keys.shards):
             guard = _in_force(board, shard)
             for token in await self._tokens(board, shard):
-                over = [_is_past(zoned.held_until(slot), now) for zoned, slot in _named(board, token)]
+                untils = [zoned.held_until(slot) for zoned, slot in _named(board, token)]
+                over = [_is_past(until, now) for until in untils]
+                again += [until for until in untils if until is not None and until > now]
                 if any(over):
                     await self._discard_over(board, shard, token, now)
                 if all(over):
                     await self._unlist(board, shard, token, guard)
-            for kind in ("ids", "once"):
-                key, generations = board.keys.of_board(shard, "board"), board.keys.generations(shard, kind)
-                await self._large_keys.retire_generation(key, generations, kind)
+            key = board.keys.of_board(shard, "board")
+            states = await self._valkey.run(hashes.get_many(key, RETIRED))
+            for kind, state in zip(RETIRED, states, strict=True):
+                if state is None:
+                    continue
+                rest = int(state.split()[1]) + RETIRE_SECONDS - time.time()
+                if rest <= 0:
+                    generations = board.keys.generations(shard, kind)
+                    await self._large_keys.retire_generation(key, generations, kind)
+                again.append(now + int(SECOND * (rest if rest > 0 else RETIRE_SECONDS)))
+        return min(again) + CLOCK_SKEW
 
     async def empty_discarded(self) -> int:
         """Empties the large keys that were set aside; returns how many."""

@@ -8,8 +8,23 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
 
 import msgspec
 from pydantic import ValidationError
-from sqlalchemy import Text, and_, cast, column, delete, func, insert, literal, select, update
-from sqlalchemy.dialects.postgresql import ARRAY, JSONB, JSONPATH
+from sqlalchemy import (
+    Text,
+    and_,
+    bindparam,
+    cast,
+    column,
+    delete,
+    false,
+    func,
+    insert,
+    literal,
+    literal_column,
+    select,
+    true,
+    update,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
 from laurels.boards.definition import BoardDefinition, HoldLost, StoredBoard, field_errors
 from laurels.boards.keys import BoardRef
@@ -21,13 +36,14 @@ from laurels.postgres.engine import take_turn, take_turns
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
-    from sqlalchemy import ColumnElement, RowMapping, Select, TableValuedAlias
+    from sqlalchemy import ColumnElement, RowMapping, Select, TableValuedAlias, TextClause
     from sqlalchemy.ext.asyncio import AsyncConnection
 
     from laurels.boards.definition import Owner
     from laurels.postgres.engine import Postgres
 
 log = get_logger("laurels.archive")
+_encode = msgspec.json.Encoder().encode
 
 # Definitions that are shared by their JSON: the boards of a platform mostly differ in their names. One takes
 # some 3 KB.
@@ -37,6 +53,7 @@ DEFINITIONS: Final = 1024
 _BOARD: Final = [
     cast(each, Text).label(each.name) if each.name == "definition" else each for each in tables.boards.columns
 ]
+_DIGEST: Final = literal_column(tables.DIGEST.text, Text)
 _RETIRED: Final = [
     cast(each, Text).label(each.name) if each.name == "definition" else each
     for each in tables.retired_definitions.columns
@@ -99,6 +116,26 @@ class BoardStore:
             if isinstance(each, StoredBoard) and each.owner is None and each.definition == definitions[ref]
         }
         return {ref: each for ref, each in stored.items() if ref not in left}
+
+    async def put_changed(
+        self, definitions: Mapping[BoardRef, tuple[int, BoardDefinition]]
+    ) -> list[tuple[RetiredDefinition, StoredBoard]]:
+        """Changes those of these boards that have this version, in one transaction. Returns the definition
+        that each had, and the board. Leaves out those of a flow, and those whose earlier keys are still being
+        deleted.
+        """
+        async with self._postgres.writing() as connection:
+            await take_turns(connection, sorted(f"board:{ref}" for ref in definitions))
+            read = await _read_all(connection, definitions)
+            left = {BoardRef(*row) for row in await connection.execute(_retired_among(definitions))}
+            changing = {
+                ref: definition
+                for ref, (version, definition) in definitions.items()
+                if isinstance(stored := read.get(ref), StoredBoard)
+                and (stored.version, stored.owner) == (version, None)
+                and ref not in left
+            }
+            return await _update_all(connection, changing) if changing else []
 
     async def put(
         self,
@@ -191,31 +228,44 @@ class BoardStore:
     async def settle(self, done: Collection[RetiredDefinition]) -> None:
         """Deletes these records. A board that one of them barred gets a version above its number."""
         retired, boards = tables.retired_definitions, tables.boards
+        barred = and_(boards.c.id == bindparam("of_board"), boards.c.version < bindparam("number"))
+        raised = update(boards).where(barred).values(version=tables.board_version.next_value())
         async with self._postgres.writing() as connection:
-            for each in done:
-                await connection.execute(delete(retired).where(retired.c.number == each.number))
-                barred = and_(boards.c.id == each.board.id, boards.c.version < each.number)
-                await connection.execute(
-                    update(boards).where(barred).values(version=tables.board_version.next_value())
-                )
+            await connection.execute(
+                delete(retired).where(retired.c.number.in_([each.number for each in done]))
+            )
+            await connection.execute(
+                raised, [{"of_board": each.board.id, "number": each.number} for each in done]
+            )
 
-    async def versions(self) -> dict[int, int]:
-        """The version of every board, by its id."""
+    async def by_id(self, board_id: int) -> StoredBoard | None:
         async with self._postgres.reading() as connection:
-            rows = await connection.execute(select(tables.boards.c.id, tables.boards.c.version))
-            return {row.id: row.version for row in rows}
+            found = await connection.execute(select(*_BOARD).where(tables.boards.c.id == board_id))
+        row = found.mappings().one_or_none()
+        return None if row is None else _stored(row)
 
-    async def by_ids(self, ids: Collection[int]) -> list[StoredBoard]:
-        """Those of these boards that exist and whose definition this version of Laurels can read."""
+    async def following(self, board_id: int, limit: int) -> tuple[list[StoredBoard], int | None]:
+        """The next boards of all projects after an id, and the last id; None if these are the last ones.
+        Leaves out boards whose definition this version of Laurels cannot read.
+        """
+        number = tables.boards.c.id
+        listed = select(*_BOARD).where(number > board_id).order_by(number).limit(limit)
         async with self._postgres.reading() as connection:
-            rows = (await connection.execute(select(*_BOARD).where(tables.boards.c.id.in_(ids)))).mappings()
+            rows = (await connection.execute(listed)).mappings().all()
         found: list[StoredBoard] = []
         for row in rows:
             try:
                 found.append(_stored(row))
             except LaurelsError as error:
                 log.warning("skipped a board whose definition cannot be read", why=error.detail)
-        return found
+        return found, rows[-1]["id"] if len(rows) == limit else None
+
+    async def first(self, limit: int) -> list[StoredBoard]:
+        """The first boards of all projects, by name."""
+        name = tables.boards.c["project", "board"]
+        async with self._postgres.reading() as connection:
+            rows = (await connection.execute(select(*_BOARD).order_by(*name).limit(limit))).mappings()
+            return [_stored(row) for row in rows]
 
     async def projects(self, limit: int | None = None, after: str = "") -> list[str]:
         """The projects that have boards, in order: all, or so many after one. Looks at one board of each."""
@@ -228,15 +278,32 @@ class BoardStore:
         async with self._postgres.reading() as connection:
             return list((await connection.execute(projects)).scalars())
 
-    async def matching(self, path: str) -> list[StoredBoard]:
-        """The boards of all projects whose definition has a value at this SQL/JSON path."""
-        boards = (
-            select(*_BOARD)
-            .where(func.jsonb_path_exists(tables.boards.c.definition, cast(path, JSONPATH)))
-            .order_by(tables.boards.c.project, tables.boards.c.board)
-        )
+    async def matching(self, condition: TextClause, digest: str | None = None) -> list[StoredBoard]:
+        """The boards of all projects that meet a condition of `postgres/tables.py`; with `digest`, those with
+        this definition.
+        """
+        boards = select(*_BOARD).where(condition).order_by(*tables.boards.c["project", "board"])
+        if digest is not None:
+            boards = boards.where(digest == _DIGEST)
         async with self._postgres.reading() as connection:
             return [_stored(row) for row in (await connection.execute(boards)).mappings()]
+
+    async def definitions(self, condition: TextClause) -> dict[str, StoredBoard]:
+        """A board with each different definition among the boards that meet a condition, by the digest of the
+        definition. Looks at one board of each.
+        """
+        boards = tables.boards
+        lowest = select(func.min(_DIGEST).label("digest")).select_from(boards).where(condition)
+        each = lowest.cte("each", recursive=True)
+        following = lowest.where(each.c.digest < _DIGEST).scalar_subquery()
+        each = each.union_all(select(following).where(each.c.digest.is_not(None)))
+        one = select(*_BOARD).where(condition, each.c.digest == _DIGEST).limit(1).lateral()
+        names = boards.columns.keys()
+        async with self._postgres.reading() as connection:
+            rows = (
+                (await connection.execute(select(each.c.digest, *one.c).join(one, true()))).mappings().all()
+            )
+        return {row["digest"]: _stored({name: row[name] for name in names}) for row in rows}
 
     async def boards(self, project: str, limit: int | None = None, after: str = "") -> list[StoredBoard]:
         """The boards of a project, in order: all, or so many after one."""
@@ -327,7 +394,11 @@ async def _retired(connection: AsyncConnection, project: str, board: str) -> lis
     retired = tables.retired_definitions
     chosen = select(*_RETIRED).where(retired.c.project == project, retired.c.board == board)
     rows = (await connection.execute(chosen.order_by(retired.c.number))).mappings()
-    return [RetiredDefinition(row["number"], _stored_as_retired(row), row["whole"]) for row in rows]
+    return [_record(row) for row in rows]
+
+
+def _record(row: RowMapping) -> RetiredDefinition:
+    return RetiredDefinition(row["number"], _stored_as_retired(row), row["whole"])
 
 
 def _stored_as_retired(row: RowMapping) -> StoredBoard:
@@ -356,11 +427,7 @@ async def _insert_all(
     connection: AsyncConnection, definitions: Mapping[BoardRef, BoardDefinition]
 ) -> list[StoredBoard]:
     """Equal definitions are written as text once."""
-    texts: dict[int, str] = {}
-    for each in definitions.values():
-        if id(each) not in texts:
-            texts[id(each)] = msgspec.json.encode(_stored_definition(each)).decode()
-    named = _names_of(definitions, [texts[id(each)] for each in definitions.values()])
+    named = _names_of(definitions, _texts_of(definitions.values()))
     numbered = select(
         named.c.project,
         named.c.board,
@@ -372,6 +439,28 @@ async def _insert_all(
     names = ["project", "board", "definition", "version", "id"]
     inserted = insert(tables.boards).from_select(names, rows).returning(*_BOARD)
     return [replace(_stored(row), created=True) for row in (await connection.execute(inserted)).mappings()]
+
+
+async def _update_all(
+    connection: AsyncConnection, definitions: Mapping[BoardRef, BoardDefinition]
+) -> list[tuple[RetiredDefinition, StoredBoard]]:
+    boards, retired = tables.boards, tables.retired_definitions
+    named = _names_of(definitions, _texts_of(definitions.values()))
+    is_named = _named(named.c.project, named.c.board)
+    columns = ("project", "board", "id", "version", "definition")
+    old = select(tables.board_version.next_value(), false(), *boards.c[*columns]).join(named, is_named)
+    left = insert(retired).from_select(["number", "whole", *columns], old).returning(*_RETIRED)
+    records = {row["id"]: _record(row) for row in (await connection.execute(left)).mappings()}
+    definition, version = cast(named.c.definition, JSONB), tables.board_version.next_value()
+    changed = update(boards).values(definition=definition, version=version, updated_at=func.now())
+    rows = (await connection.execute(changed.where(is_named).returning(*_BOARD))).mappings()
+    return [(records[row["id"]], _stored(row)) for row in rows]
+
+
+def _texts_of(definitions: Collection[BoardDefinition]) -> list[str]:
+    different = {id(each): each for each in definitions}
+    texts = {key: _encode(_stored_definition(each)).decode() for key, each in different.items()}
+    return [texts[id(each)] for each in definitions]
 
 
 async def _update(

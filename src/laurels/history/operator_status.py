@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import re
 import time
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
+from laurels.boards.keys import board_of
 from laurels.errors import NotFound, Unavailable
 from laurels.journal.entry import StreamId, UnreadableEntry, read_entry
+from laurels.journal.store.rows import JournalStore
 from laurels.moments import Timestamp, datetime_of
 from laurels.postgres.figures import PostgresFigures, read_figures
 from laurels.valkey import functions, requirements
 from laurels.valkey.names import EVENTS
-from laurels.valkey.streams import delete, entries_added, length, newest_entries
+from laurels.valkey.streams import delete, length, newest_entries
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from laurels.boards.keys import BoardRef
+    from laurels.boards.store import BoardStore
     from laurels.journal.store.rows import Stream
     from laurels.journal.streams import JournalStreams
     from laurels.postgres.engine import Postgres
@@ -29,6 +33,9 @@ FRESH_SECONDS: Final = 1.0
 MOST_BOARDS: Final = 100
 # The stream of campus events that cannot be counted.
 CAMPUS_LETTERS: Final = f"{EVENTS}lb.dead"
+CAMPUS: Final = "campus"
+# `BOARD.SHARD.ID` or `campus.ID`, the id that of an entry of a stream.
+_LETTER: Final = re.compile(rf"(?:[0-9]{{1,18}}\.[0-9]{{1,5}}|{CAMPUS})\.[0-9]{{1,19}}-[0-9]{{1,19}}")
 SHOWN_MEMBERS: Final = 5
 SHOWN_BYTES: Final = 48
 SHOWN_CHARACTERS: Final = 500
@@ -54,7 +61,7 @@ class JournalFigures:
     """Counts calls: one call carries up to some hundreds of submissions."""
 
     recorded: int
-    """All calls so far, over the existing boards."""
+    """Archived and waiting calls, over the existing boards."""
     waiting: int
     """Calls that are not archived yet."""
     bytes: int
@@ -104,11 +111,16 @@ class DeadLetters:
 
 
 class OperatorStatus:
-    def __init__(self, valkey: Valkey, postgres: Postgres, streams: JournalStreams) -> None:
+    def __init__(
+        self, valkey: Valkey, postgres: Postgres, boards: BoardStore, streams: JournalStreams
+    ) -> None:
         self._valkey = valkey
         self._postgres = postgres
+        self._boards = boards
+        self._journal = JournalStore(postgres)
         self._journal_streams = streams
         self._figures: tuple[float, Figures] | None = None
+        self._archived: tuple[int, dict[int, int]] = 0, {}
 
     async def takes_writes(self) -> bool:
         """False if Valkey is out of memory. Raises `Unavailable` if it refuses writes for another reason."""
@@ -123,20 +135,18 @@ class OperatorStatus:
 
     async def dead_letters(self, limit: int) -> DeadLetters:
         """Journal entries that could not be archived, and campus events that could not be counted."""
-        streams = await self._streams()
-        keys = [*(stream.dead_letters for stream in streams), CAMPUS_LETTERS]
-        counts = await self._valkey.run_all(map(length, keys))
-        filled = [key for key, count in zip(keys, counts, strict=True) if count]
-        listed = await self._valkey.run_all(newest_entries(key, limit) for key in filled)
-        of_streams = {stream.dead_letters: stream for stream in streams}
-        found: list[DeadLetter] = []
-        for key, entries in zip(filled, listed, strict=True):
-            for name, fields in entries:
-                stream = of_streams.get(key)
-                board = None if stream is None else str(streams[stream])
-                found.append(_letter(stream, board, StreamId.parse(name), fields))
+        counts = await self._journal_streams.letters()
+        sources: list[Stream | None] = [*counts]
+        if of_campuses := await self._valkey.run(length(CAMPUS_LETTERS)):
+            sources.append(None)
+        listed = await self._valkey.run_all(newest_entries(_letters(each), limit) for each in sources)
+        found = [
+            _letter(stream, StreamId.parse(name), fields)
+            for stream, entries in zip(sources, listed, strict=True)
+            for name, fields in entries
+        ]
         found.sort(key=lambda letter: letter.recorded_at, reverse=True)
-        return DeadLetters(sum(counts), tuple(found[:limit]))
+        return DeadLetters(sum(counts.values()) + of_campuses, tuple(found[:limit]))
 
     async def retry(self, letter: str) -> None:
         """Puts a journal entry back at the end of the journal, to be archived. Raises `NotFound`."""
@@ -149,45 +159,43 @@ class OperatorStatus:
     async def discard(self, letter: str) -> None:
         """Raises `NotFound`."""
         stream, name = await self._located(letter)
-        key = CAMPUS_LETTERS if stream is None else stream.dead_letters
-        if not await self._valkey.run(delete(key, name)):
+        if not await self._valkey.run(delete(_letters(stream), name)):
             raise NotFound(f"there is no dead letter {letter}")
 
     async def _located(self, letter: str) -> tuple[Stream | None, str]:
         """The journal of the letter, or None for a campus event; and the letter's id in its stream."""
         of, _, name = letter.rpartition(".")
-        is_id = all(part.isdecimal() and len(part) < 20 for part in name.split("-", 1)) and "-" in name
-        for stream in (None, *await self._streams()) if is_id else ():
-            if of == _place(stream):
-                return stream, name
+        if _LETTER.fullmatch(letter):
+            if of == CAMPUS:
+                return None, name
+            stored = await self._boards.by_id(int(of.partition(".")[0]))
+            for stream in self._journal_streams.of_stored(stored) if stored else ():
+                if of == _place(stream):
+                    return stream, name
         raise NotFound(f"there is no dead letter {letter}")
 
-    async def _streams(self) -> dict[Stream, BoardRef]:
-        return {stream: ref for ref, streams in await self._journal_streams.by_board() for stream in streams}
-
     async def _read_figures(self) -> Figures:
-        streams = await self._streams()
         backlog = await self._journal_streams.backlog()
-        recorded = dict(
-            zip(streams, await entries_added(self._valkey, [stream.key for stream in streams]), strict=True)
-        )
-        waiting = await self._journal_streams.lengths(streams)
-        oldest = await self._journal_streams.oldest([stream for stream, count in waiting.items() if count])
+        waiting = await self._journal_streams.waiting(known=True)
+        oldest = await self._journal_streams.oldest(waiting)
         at = datetime_of(await self._valkey.now())
-        boards: dict[BoardRef, BoardFigures] = {}
-        for stream, ref in streams.items():
-            before = boards.get(ref) or BoardFigures(ref.project, ref.board, 0, 0, at)
+        of_boards: dict[int, BoardFigures] = {}
+        for stream, count in waiting.items():
+            ref = board_of(stream.key)
+            before = of_boards.get(stream.board_id) or BoardFigures(*ref, 0, 0, at)
             upto = oldest[stream].recorded_at if stream in oldest else at
-            boards[ref] = BoardFigures(
-                ref.project,
-                ref.board,
-                before.recorded + recorded[stream],
-                before.waiting + waiting[stream],
-                min(before.watermark, upto),
+            of_boards[stream.board_id] = replace(
+                before, waiting=before.waiting + count, watermark=min(before.watermark, upto)
             )
-        listed = sorted(boards.values(), key=lambda each: (-each.waiting, each.project, each.board))
+        await self._read_archived(of_boards, at)
+        total, archived = self._archived
+        listed = [
+            replace(each, recorded=archived.get(board_id, 0) + each.waiting)
+            for board_id, each in of_boards.items()
+        ]
+        listed.sort(key=lambda each: (-each.waiting, each.project, each.board))
         journal = JournalFigures(
-            recorded=sum(recorded.values()),
+            recorded=total + backlog.calls,
             waiting=backlog.calls,
             bytes=backlog.bytes,
             watermark=at if backlog.oldest is None else datetime_of(backlog.oldest),
@@ -201,6 +209,18 @@ class OperatorStatus:
             journal,
             tuple(listed[:MOST_BOARDS]),
         )
+
+    async def _read_archived(self, of_boards: dict[int, BoardFigures], at: Timestamp) -> None:
+        """Adds boards without a backlog until there are enough, and reads how many calls are archived.
+        Without PostgreSQL, adds none and keeps what was read last.
+        """
+        with suppress(Unavailable):
+            if len(of_boards) < MOST_BOARDS:
+                for stored in await self._boards.first(MOST_BOARDS):
+                    if stored.definition.archive.journal:
+                        quiet = BoardFigures(stored.project, stored.board, 0, 0, at)
+                        of_boards.setdefault(stored.id, quiet)
+            self._archived = await self._journal.archived_calls(of_boards)
 
     async def _postgres_figures(self) -> PostgresFigures | None:
         try:
@@ -229,18 +249,20 @@ def _total(infos: Iterable[Mapping[str, str]], name: str) -> int:
 
 def _place(stream: Stream | None) -> str:
     """The part of a letter's id that names its stream."""
-    return "campus" if stream is None else f"{stream.board_id}.{stream.shard}"
+    return CAMPUS if stream is None else f"{stream.board_id}.{stream.shard}"
 
 
-def _letter(
-    stream: Stream | None, board: str | None, name: StreamId, fields: Mapping[bytes, bytes]
-) -> DeadLetter:
+def _letters(stream: Stream | None) -> str:
+    return CAMPUS_LETTERS if stream is None else stream.dead_letters
+
+
+def _letter(stream: Stream | None, name: StreamId, fields: Mapping[bytes, bytes]) -> DeadLetter:
     text = {key.decode("utf-8", "replace"): value for key, value in fields.items()}
     why = text.get("why" if stream else "reason", b"").decode("utf-8", "replace")
     return DeadLetter(
         id=f"{_place(stream)}.{name}",
         source="journal" if stream else "campus",
-        board=board,
+        board=str(board_of(stream.key)) if stream else None,
         recorded_at=name.recorded_at,
         why=why[:SHOWN_CHARACTERS],
         summary=_of_journal(name, fields) if stream else _of_campus(text),

@@ -12,6 +12,7 @@ from laurels.history.snapshot_policy import due_moment, is_due, is_wanted, polic
 from laurels.history.store.snapshots import RankOrder, SnapshotFrame, SnapshotIdentity, SnapshotRow
 from laurels.logs import get_logger
 from laurels.moments import datetime_of, moment_of
+from laurels.postgres.tables import WITH_SNAPSHOTS
 from laurels.scores.shards import ShardedWindow
 from laurels.valkey.functions import DefinitionChanged
 
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
 
 # Up to this many top entries are read in one call, at one moment; more are taken from a scan of the window.
 TOP_IN_ONE_CALL: Final = 1000
-# The JSON path in a definition that asks for snapshots.
-ARCHIVED: Final = "$.archive.snapshot[*]"
 
 log = get_logger("laurels.history")
 
@@ -86,18 +85,22 @@ class SnapshotTaker:
         An error of one board does not stop the others; it is raised at the end.
         """
         taken, failures = SnapshotRound(), list[str]()
-        for stored in await self.boards.matching(ARCHIVED):
-            ref = BoardRef(stored.project, stored.board)
-            try:
-                board, now = self.catalog.compile(stored), self.clock()
-                if any(is_due(board, policy, previous, now) for policy in policies(board)):
+        for digest, example in (await self.boards.definitions(WITH_SNAPSHOTS)).items():
+            board, now = self.catalog.compile(example), self.clock()
+            if not any(is_due(board, policy, previous, now) for policy in policies(board)):
+                continue
+            for stored in await self.boards.matching(WITH_SNAPSHOTS, digest):
+                ref = BoardRef(stored.project, stored.board)
+                try:
                     await self.take_of(ref, stored.id, previous, taken)
                     await tell(f"{ref}: {taken}")
-            except NotFound:
-                continue  # dropped meanwhile
-            except LaurelsError as error:
-                log.warning("snapshot failed; the next run retries it", board=str(ref), error=error.detail)
-                failures.append(f"{ref}: {error.detail}")
+                except NotFound:
+                    continue  # dropped meanwhile
+                except LaurelsError as error:
+                    log.warning(
+                        "snapshot failed; the next run retries it", board=str(ref), error=error.detail
+                    )
+                    failures.append(f"{ref}: {error.detail}")
         if failures:
             raise LaurelsError(f"{len(failures)} boards failed; the first: {failures[0]}")
         return taken

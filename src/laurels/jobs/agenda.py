@@ -24,6 +24,11 @@ async def drain_journal(run: JobRun) -> str:
     return f"{rows} rows"
 
 
+async def survey(run: JobRun) -> str:
+    boards, found = await run.laurels.survey.run(run.report)
+    return f"{boards} boards looked at, {found} names announced"
+
+
 async def add_partitions(run: JobRun) -> str:
     await run.laurels.drain.add_partitions()
     return "partitions exist for the coming months"
@@ -34,7 +39,7 @@ async def take_snapshots(run: JobRun) -> str:
 
 
 async def turn_windows_over(run: JobRun) -> str:
-    windows = await run.laurels.maintenance.turn_over(run.report)
+    windows = await run.laurels.maintenance.turn_over(run.previous, run.report)
     return f"{windows} rolling windows are ready"
 
 
@@ -78,6 +83,8 @@ async def accrue(laurels: JobEngine) -> None:
 
 AGENDA: Final = (
     PeriodicJob("journal", 1, drain_journal, longest_backoff=SOON_SECONDS),
+    # Finds journals that no process has announced.
+    PeriodicJob("survey", 10, survey, longest_backoff=SOON_SECONDS),
     PeriodicJob("partitions", 3600, add_partitions),
     # Costs one query when nothing is due, and takes a snapshot within 10 seconds of a window's end.
     PeriodicJob("snapshots", 10, take_snapshots, longest_backoff=SOON_SECONDS),

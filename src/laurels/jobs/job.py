@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from laurels.clock import Clock
     from laurels.history.maintenance import Maintenance
     from laurels.history.snapshots import SnapshotTaker
+    from laurels.history.survey import Survey
     from laurels.journal.drain import Drain
     from laurels.moments import Moment
     from laurels.postgres.engine import Postgres
@@ -30,6 +31,7 @@ class JobEngine(Protocol):
     maintenance: Maintenance
     postgres: Postgres
     snapshot_taker: SnapshotTaker
+    survey: Survey
 
 
 @dataclass(frozen=True)

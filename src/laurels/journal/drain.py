@@ -20,6 +20,7 @@ from laurels.journal.store.rows import COPY_SECONDS, JournalStore, Stream, Strea
 from laurels.journal.streams import JournalStreams
 from laurels.logs import get_logger
 from laurels.valkey import functions, streams
+from laurels.valkey.names import DEAD_LETTERS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -51,6 +52,8 @@ MOST_ENTRIES: Final = 2000
 STRAYS_TOGETHER: Final = 100
 # Between two attempts to lock a stream that another drain has locked.
 TURN_SECONDS: Final = 0.01
+# Streams whose cursors exist and whose size of entries is known.
+MOST_REMEMBERED: Final = 10_000
 # How long a round waits for fed boards.
 FEED_SECONDS: Final = 5.0
 
@@ -96,6 +99,10 @@ class _Reading:
         stored = [each for each in self.entries if self.reached and each.stream_id <= self.reached]
         return [each for each in (*self.strays, *stored) if each.feeds]
 
+    def calls(self) -> int:
+        """How many calls this round stores."""
+        return sum(self.reached is not None and each.stream_id <= self.reached for each in self.entries)
+
     def moved(self) -> StreamCursor:
         """The cursor after this round, an unreadable entry left aside."""
         return self.cursor if self.reached is None else StreamCursor(self.reached, 0)
@@ -125,9 +132,10 @@ class Drain:
             log.info("deleted the journal of a dropped board", board_id=board_id, rows=rows)
 
     async def run_once(self) -> DrainRound:
-        """Archives a part of every stream that has entries, except those that another drain has locked."""
-        streams = await self.journal_streams.all()
-        waiting = [stream for stream, count in (await self.journal_streams.lengths(streams)).items() if count]
+        """Archives a part of every stream that was announced and has entries, except those that another drain
+        has locked.
+        """
+        waiting = list(await self.journal_streams.waiting())
         rows = await self._drain_all(waiting)
         oldest = await self.journal_streams.oldest(waiting)
         first = min((each.milliseconds * 1000 for each in oldest.values()), default=None)
@@ -135,9 +143,11 @@ class Drain:
 
     async def finish(self, ref: BoardRef | None = None) -> None:
         """Archives everything recorded before the call, of one board or of all; raises `Unavailable`."""
-        await self._finish(
-            await (self.journal_streams.all() if ref is None else self.journal_streams.of_board(ref))
-        )
+        if ref is not None:
+            await self._finish(await self.journal_streams.of_board(ref))
+            return
+        async for some in self.journal_streams.all():
+            await self._finish(some)
 
     async def finish_board(self, stored: StoredBoard) -> None:
         """As `finish`, for a board by a definition that need not be in force."""
@@ -167,6 +177,9 @@ class Drain:
         return rows
 
     async def _drain(self, streams: Collection[Stream]) -> int:
+        if len(self._begun) > MOST_REMEMBERED:
+            self._begun.clear()
+            self._counts.clear()
         unknown = [stream for stream in streams if stream not in self._begun]
         await self.store.begin(unknown)
         self._begun.update(unknown)
@@ -185,7 +198,7 @@ class Drain:
                 if reading.broken and moved[stream] == reading.cursor:
                     moved[stream] = await self._count_attempt(stream, reading.cursor, *reading.broken)
             changed = {stream: to for stream, to in moved.items() if to != readings[stream].cursor}
-            await self.store.move(connection, changed)
+            await self.store.move(connection, changed, {each: readings[each].calls() for each in changed})
         metrics.JOURNAL_ROWS.inc(rows)
         upto = {stream: reading.known for stream, reading in readings.items() if reading.known}
         upto |= {stream: cursor.archived for stream, cursor in changed.items()}
@@ -362,6 +375,8 @@ class Drain:
             return StreamCursor(cursor.archived, cursor.attempts + 1)
         flat = [word for pair in fields.items() for word in pair]
         await functions.bury(self._valkey, stream.dead_letters, str(stream_id), (*flat, "why", why))
+        with suppress(Unavailable):  # then the survey finds it
+            await functions.announce(self._valkey, DEAD_LETTERS, (stream.dead_letters,))
         metrics.DEAD_LETTERS.inc()
         log.error(
             "moved a journal entry that cannot be archived to the dead letters",

@@ -40,6 +40,13 @@ metadata = MetaData(
 # before, so cursors and ETags of the old version stay invalid.
 board_version = Sequence("board_version", metadata=metadata)
 
+# Conditions on boards that few boards meet. Each has an index, which only a query with the same text uses.
+WITH_SNAPSHOTS = text("definition @? '$.archive.snapshot[*]'")
+WITH_ROLLING = text("""definition @? '$.windows[*]?(@.period == "rolling")'""")
+WITH_FEEDS = text("definition @? '$.feeds[*]'")
+WITH_KEYS = text("definition ? 'keys'")
+DIGEST = text("md5(definition::text)")
+
 boards = Table(
     "boards",
     metadata,
@@ -53,6 +60,10 @@ boards = Table(
     Column("updated_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     # The flow that owns the board: `campus` or `index`.
     Column("owner", Text),
+    # Of these boards, background work first reads the different definitions.
+    Index("ix_boards_snapshots", DIGEST, postgresql_where=WITH_SNAPSHOTS),
+    Index("ix_boards_rolling", DIGEST, postgresql_where=WITH_ROLLING),
+    Index("ix_boards_feeds", "project", "board", postgresql_where=WITH_FEEDS),
 )
 
 # Definitions that are no longer in force, but whose keys may still exist in Valkey. The transaction that
@@ -197,6 +208,7 @@ journal_cursors = Table(
     Column("milliseconds", BigInteger, nullable=False, server_default="0"),
     Column("seq", BigInteger, nullable=False, server_default="0"),
     Column("attempts", SmallInteger, nullable=False, server_default="0", comment="at the entry behind it"),
+    Column("calls", BigInteger, nullable=False, server_default="0", comment="archived so far"),
 )
 
 campuses = Table(

@@ -173,6 +173,16 @@ async def fold_days(valkey: Valkey, board: Board, shard: int, target: Target, se
         header.cursor = "0"
 
 
+def days_began(board: Board, previous: Moment | None, now: Moment) -> bool:
+    """Whether a day of a rolling window began since `previous`, in any of the board's timezones."""
+    return previous is None or any(
+        zoned.calendar.at(previous).text != zoned.calendar.at(now).text
+        for zone in board.zones
+        for zoned in board.zoned_windows(zone)
+        if zoned.how == "fold"
+    )
+
+
 def _work(board: Board, zoned: ZonedWindow, slot: Slot) -> _Work:
     return board, _token(zoned, slot), zoned.zone
 

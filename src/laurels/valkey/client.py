@@ -15,6 +15,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from laurels.errors import OutcomeUnknown, StartupError
+from laurels.valkey.announcements import Announcer
 from laurels.valkey.cluster import SILENT_SECONDS, Cluster, key_of
 from laurels.valkey.command import pairs
 from laurels.valkey.connections import UNANSWERED, WAIT_SECONDS, WAITS, ConnectionLosses, Pool
@@ -38,7 +39,7 @@ LIBRARY = "laurels"
 _FILES = (
     "values.lua", "layout.lua", "convert.lua", "generations.lua", "submit.lua", "match.lua",
     "metadata.lua", "read.lua", "board.lua", "journal.lua", "idempotency.lua", "rebuild.lua", "activity.lua",
-    "index.lua", "discard.lua", "permissions.lua", "limits.lua",
+    "index.lua", "discard.lua", "announcements.lua", "permissions.lua", "limits.lua",
 )  # fmt: skip
 
 CONNECT_SECONDS = 5
@@ -119,6 +120,7 @@ class Valkey:
         once on each node; further ones wait. `durability`: of the background flows' writes.
         """
         self.durability: Durability = durability
+        self.announcer = Announcer(self)
         self._url = url
         self._replicas = replicas
         self.is_cluster = url.startswith(("redis+cluster://", "rediss+cluster://"))
@@ -139,6 +141,7 @@ class Valkey:
         return (self._cluster or self._pool).losses.count
 
     async def close(self) -> None:
+        await self.announcer.close()
         await (self._cluster or self._node).close()
 
     async def run(self, command: Command[Result]) -> Result:

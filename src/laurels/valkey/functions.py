@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -35,7 +36,7 @@ from laurels.valkey.messages import (
 from laurels.valkey.refusals import taken_key
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Generator, Mapping, Sequence
 
     from laurels.valkey.client import Reply, Valkey, Value
     from laurels.valkey.messages import ClaimRequest, Durability, Guard, Settlement
@@ -79,7 +80,8 @@ async def submit(
 ) -> SubmitReply:
     """`rest`: the journal entry, the moments, then score and member of each submission."""
     args = (_encode(header), *rest)
-    _, refused, reports = await _write(valkey, "laurels_submit", keys, args, durability)
+    with _announced(valkey, keys[1], header.journal):
+        _, refused, reports = await _write(valkey, "laurels_submit", keys, args, durability)
     return SubmitReply(
         refused={index - 1: why.decode() for index, why in zip(refused[::2], refused[1::2], strict=True)},
         reports=[Report(*report) for report in reports],
@@ -96,7 +98,9 @@ async def match(
     """The ranks of each player; or `StaleStates`, and nothing was written. `rest`: as for `submit`, then
     member, expected state and new state of each player.
     """
-    status, *answer = await _write(valkey, "laurels_match", keys, (_encode(header), *rest), durability)
+    args = (_encode(header), *rest)
+    with _announced(valkey, keys[1], header.journal):
+        status, *answer = await _write(valkey, "laurels_match", keys, args, durability)
     if status == b"stale":
         return StaleStates(*answer)
     (ranks,) = answer
@@ -143,7 +147,9 @@ async def remove(
     durability: Durability = "fast",
 ) -> int:
     """The number of these windows that had the member. `rest`: the journal entry, and the member."""
-    return int((await _write(valkey, "laurels_remove", keys, (_encode(header), *rest), durability))[1])
+    args = (_encode(header), *rest)
+    with _announced(valkey, keys[1], header.journal):
+        return int((await _write(valkey, "laurels_remove", keys, args, durability))[1])
 
 
 async def set_metadata(
@@ -155,7 +161,8 @@ async def set_metadata(
 ) -> int | None:
     """How many of these windows have the member; None for a repeated id. `rest`: journal entry, member."""
     args = (_encode(header), *rest)
-    status, *answer = await _write(valkey, "laurels_set_metadata", keys, args, durability)
+    with _announced(valkey, keys[1], header.journal):
+        status, *answer = await _write(valkey, "laurels_set_metadata", keys, args, durability)
     return None if status == b"duplicate" else int(answer[0])
 
 
@@ -170,7 +177,17 @@ async def bury(valkey: Valkey, dead_letters: str, name: str, fields: Sequence[Va
 
 async def exhume(valkey: Valkey, dead_letters: str, journal: str, name: str) -> bool:
     """Whether the dead letter existed."""
-    return bool(await valkey.write("laurels_exhume", (dead_letters, journal), (name,)))
+    with _announced(valkey, journal, 1):
+        return bool(await valkey.write("laurels_exhume", (dead_letters, journal), (name,)))
+
+
+async def announce(valkey: Valkey, key: str, names: Collection[str], *, only_new: bool = False) -> int:
+    return int(await valkey.write("laurels_announce", (key,), ("NX" if only_new else "", *names)))
+
+
+async def looked_at(valkey: Valkey, key: str, words: Sequence[Value]) -> int:
+    """`words`: for each name the name, the score that it had, and the next one or ''."""
+    return int(await valkey.write("laurels_looked_at", (key,), words))
 
 
 async def keeps(valkey: Valkey, journal: str, name: str, value: bytes, durability: Durability) -> bool:
@@ -232,7 +249,9 @@ async def unfence(valkey: Valkey, board_key: str, token: str, *, metadata: bool 
 
 async def place(valkey: Valkey, keys: Sequence[str], header: PlaceHeader, rest: Sequence[Value]) -> int:
     """The number of entries in the window after. `rest`: the journal entry, then place and member of each."""
-    return int((await _write(valkey, "laurels_place", keys, (_encode(header), *rest)))[1])
+    args = (_encode(header), *rest)
+    with _announced(valkey, keys[1], header.journal):
+        return int((await _write(valkey, "laurels_place", keys, args))[1])
 
 
 async def rename(valkey: Valkey, keys: Sequence[str], header: ReadHeader, member: bytes, named: bytes) -> int:
@@ -298,6 +317,16 @@ async def scan(valkey: Valkey, keys: Sequence[str], header: ScanHeader) -> tuple
     _, cursor, listed, metadata = await _read(valkey, "laurels_scan", keys, (_encode(header),))
     members, places = listed[::2], listed[1::2]
     return cursor.decode(), list(map(EntryReply, members, places, metadata or [b""] * len(members)))
+
+
+@contextmanager
+def _announced(valkey: Valkey, journal: str, how: int) -> Generator[None]:
+    """Announces the journal after a call that may append to it. `how`: the header's `journal`."""
+    try:
+        yield
+    finally:
+        if how == 1:
+            valkey.announcer.journal(journal)
 
 
 async def _write(

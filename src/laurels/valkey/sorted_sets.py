@@ -36,6 +36,14 @@ def lowest_scores(key: str, count: int) -> Command[list[tuple[str, float]]]:
     )
 
 
+def up_to(key: str, highest: Value, skip: int = 0, count: int = -1) -> Command[list[tuple[str, int]]]:
+    """The members with whole scores up to this one, lowest first, without so many first ones."""
+    return Command(
+        ("ZRANGE", key, "-inf", highest, "BYSCORE", "LIMIT", skip, count, "WITHSCORES"),
+        lambda reply: [(member.decode(), int(score)) for member, score in _scored(reply)],
+    )
+
+
 async def scan(valkey: Valkey, key: str, count: int) -> AsyncGenerator[list[tuple[bytes, float]]]:
     """Yields members and scores, some at a time, in no order; one may come twice."""
     async for listed in valkey.scan("ZSCAN", key, count):

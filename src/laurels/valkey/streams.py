@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import msgspec
 from redis import exceptions
 
-from laurels.valkey import keyspace
 from laurels.valkey.command import Command, pairs
 
 if TYPE_CHECKING:
@@ -54,23 +53,6 @@ def delete(stream: str, entry: str | bytes) -> Command[bool]:
 def trim_before(stream: str, entry: str) -> Command[int]:
     """Removes the entries before this id; returns how many."""
     return Command(("XTRIM", stream, "MINID", "=", entry), int)
-
-
-async def entries_added(valkey: Valkey, streams: Sequence[str]) -> list[int]:
-    """How many entries each stream ever had, trimmed ones included."""
-    while True:
-        exist = await valkey.run_all(map(keyspace.exists, streams))
-        existing = [stream for stream, exists in zip(streams, exist, strict=True) if exists]
-        try:
-            described = await valkey.run_all(map(_description, existing))
-        except exceptions.ResponseError as error:
-            if "no such key" not in str(error):
-                raise
-            continue  # a stream was deleted in between
-        added = {
-            stream: int(each[b"entries-added"]) for stream, each in zip(existing, described, strict=True)
-        }
-        return [added.get(stream, 0) for stream in streams]
 
 
 async def last_id(valkey: Valkey, stream: str) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 import psycopg
-from sqlalchemy import Text, bindparam, cast, delete, literal, select, text, tuple_, update
+from sqlalchemy import Text, bindparam, cast, delete, func, literal, select, text, tuple_, update
 from sqlalchemy.dialects import postgresql
 
 from laurels.errors import LaurelsError
@@ -166,8 +166,10 @@ class JournalStore:
             raise
         return rows
 
-    async def move(self, connection: AsyncConnection, cursors: dict[Stream, StreamCursor]) -> None:
-        """Sets the cursors of streams that this transaction has locked."""
+    async def move(
+        self, connection: AsyncConnection, cursors: dict[Stream, StreamCursor], calls: dict[Stream, int]
+    ) -> None:
+        """Sets the cursors of streams that this transaction has locked. `calls`: stored by it."""
         if not cursors:
             return
         moved = (
@@ -180,6 +182,7 @@ class JournalStore:
                 milliseconds=bindparam("to_milliseconds"),
                 seq=bindparam("to_seq"),
                 attempts=bindparam("after_attempts"),
+                calls=journal_cursors.c.calls + bindparam("more_calls"),
             )
         )
         values = [
@@ -189,6 +192,7 @@ class JournalStore:
                 "to_milliseconds": cursor.archived.milliseconds,
                 "to_seq": cursor.archived.seq,
                 "after_attempts": cursor.attempts,
+                "more_calls": calls[stream],
             }
             for stream, cursor in cursors.items()
         ]
@@ -211,6 +215,16 @@ class JournalStore:
             )
         )
         return {_stream_id(row.recorded_at, row.seq): row.call for row in await connection.execute(known)}
+
+    async def archived_calls(self, ids: Collection[int]) -> tuple[int, dict[int, int]]:
+        """How many calls of the existing boards are archived: of all, and of each of these."""
+        calls = func.coalesce(func.sum(journal_cursors.c.calls), 0)
+        there = select(boards.c.id).where(boards.c.id == journal_cursors.c.board_id).exists()
+        board_id = journal_cursors.c.board_id
+        each = select(board_id, calls).where(board_id.in_(ids)).group_by(board_id)
+        async with self._postgres.reading() as connection:
+            total = (await connection.execute(select(calls).where(there))).scalar_one()
+            return int(total), {row[0]: int(row[1]) for row in await connection.execute(each)}
 
     async def cursors(self, board_id: int) -> dict[str, StreamId]:
         """The last archived entry of each stream of the board, by key."""
