@@ -201,7 +201,7 @@ class Laurels(DefinitionOperations, WholeBoardOperations, MetadataOperations):
             DropCounter(self._retention, kept.counts, self.clock),
             ExistingKeys(self.valkey, self._catalog, self._retention, self.clock),
         )
-        self.bulk_definer = BulkDefiner(self.definer, self._catalog, self.store)
+        self.bulk_definer = BulkDefiner(self.definer, self._catalog, self.store, self.drops)
         self._submitter = Submitter(self.valkey, self._catalog, self._rolling, self.feeds, self.clock)
         self._matches = MatchSubmitter(self.valkey, self._catalog, self._rolling, self.clock)
         self.idempotency_keys = IdempotencyKeys(self.valkey, self._catalog)

@@ -1,16 +1,20 @@
-"""Defines many boards: new ones together, in one transaction and one round trip for some hundreds.
+"""Defines many boards: new ones, and changes that drop nothing, in one transaction for some hundreds.
 
-A board that exists with another definition, and one with key templates or feeds, is defined as `Definer` does
-it alone, since what it may change depends on what other boards hold. A refused board stops no other.
+A change that may drop entries or needs to look at them is made as `Definer` does it alone. So is the
+definition of a board with key templates or feeds, since what it may change depends on what other boards hold.
+A refused board stops no other.
 """
 
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
+from laurels.boards.define import FINISH_SECONDS, drops_nothing
 from laurels.boards.defined import Defined, Outcome, refused
+from laurels.boards.definition import StoredBoard
 from laurels.boards.keys import BoardRef
 from laurels.errors import (
     InvalidInput,
@@ -18,13 +22,15 @@ from laurels.errors import (
     OutcomeUnknown,
     Unavailable,
 )
+from laurels.logs import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterable, Mapping
 
     from laurels.boards.catalog import Catalog
     from laurels.boards.define import Definer
-    from laurels.boards.definition import BoardDefinition, StoredBoard
+    from laurels.boards.definition import BoardDefinition
+    from laurels.boards.drops import Drops
     from laurels.boards.store import BoardStore
 
 # Boards of one transaction, each with an advisory lock: PostgreSQL has room for 6,400 locks by default.
@@ -34,12 +40,15 @@ CHUNKS_AT_ONCE: Final = 2
 # Boards that are defined alone, at once: each takes a connection of the pool's ten for some milliseconds.
 ALONE_AT_ONCE: Final = 4
 
+log = get_logger("laurels.boards")
+
 
 class BulkDefiner:
     """Defines many boards of one project."""
 
-    def __init__(self, definer: Definer, catalog: Catalog, store: BoardStore) -> None:
+    def __init__(self, definer: Definer, catalog: Catalog, store: BoardStore, drops: Drops) -> None:
         self._definer = definer
+        self._drops = drops
         self._catalog = catalog
         self._store = store
 
@@ -71,6 +80,12 @@ class BulkDefiner:
                 chunks.append(self._define_new({ref: given[ref] for ref in together}, turns))
             for defined in await asyncio.gather(*chunks):
                 results |= defined
+            coming = iter([ref for ref in given if ref.board not in {*results, *allow_drop}])
+            changes: list[Awaitable[dict[str, Defined]]] = []
+            while together := list(islice(coming, DEFINED_TOGETHER)):
+                changes.append(self._change_together({ref: given[ref] for ref in together}, turns))
+            for defined in await asyncio.gather(*changes):
+                results |= defined
             left = [ref for ref in given if ref.board not in results]
             for has_feeds in (False, True):  # a fed board exists before its feeder
                 some = [ref for ref in left if bool(given[ref].feeds) == has_feeds]
@@ -88,6 +103,28 @@ class BulkDefiner:
             stored = await self._store.put_new(together)
             await self._catalog.put_in_force(stored.values())
         return {ref.board: _defined(each, is_same=True) for ref, each in stored.items()}
+
+    async def _change_together(
+        self, together: Mapping[BoardRef, BoardDefinition], turns: asyncio.Semaphore
+    ) -> dict[str, Defined]:
+        """Changes those whose change drops nothing; leaves out all others."""
+        async with turns:
+            changing: dict[BoardRef, tuple[int, BoardDefinition]] = {}
+            for ref, stored in (await self._store.get_all(together)).items():
+                if isinstance(stored, StoredBoard) and not (stored.definition.keys or together[ref].keys):
+                    new = self._catalog.compile(replace(stored, definition=together[ref]))
+                    if drops_nothing(self._catalog.compile(stored), new):
+                        changing[ref] = stored.version, together[ref]
+            changed = await self._store.put_changed(changing) if changing else []
+            await self._catalog.put_in_force(stored for _, stored in changed)
+            try:
+                async with asyncio.timeout(FINISH_SECONDS):
+                    await self._drops.finish_together(changed)
+            except (Unavailable, TimeoutError) as error:
+                log.warning(
+                    "fitting windows to changed definitions is left to the job `drops`", error=str(error)
+                )
+        return {stored.board: _defined(stored, is_same=False) for _, stored in changed}
 
     async def _define_alone(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json as json_text
 import shlex
 from dataclasses import replace
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 # Boards that one query reads.
 READ_TOGETHER = 500
+# Boards that are compared at the same time: each takes a connection of the pool's ten for some milliseconds.
+COMPARED_AT_ONCE = 8
 
 STYLES = {"created": "green", "changed": "yellow", "unchanged": "dim"}
 
@@ -40,11 +43,16 @@ def apply_file(file: Path, allow_drop: list[str], session: CommandSession, *, dr
     async def work(laurels: Laurels) -> tuple[list[BoardChange], bool]:
         await _check_feeds(laurels, file, boards)
         windows: dict[str, list[str]] = {}
-        changes = [
-            await _compare(laurels, (file, name), boards[name], stored, windows)
-            for together in _by_hundreds(in_order(boards))
-            for name, stored in (await _stored(laurels, together)).items()
-        ]
+        turns = asyncio.Semaphore(COMPARED_AT_ONCE)
+
+        async def compare(name: str, stored: StoredBoard | None) -> BoardChange:
+            async with turns:
+                return await _compare(laurels, (file, name), boards[name], stored, windows)
+
+        changes: list[BoardChange] = []
+        for together in _by_hundreds(in_order(boards)):
+            found = await _stored(laurels, together)
+            changes += await asyncio.gather(*(compare(*each) for each in found.items()))
         allowed = allowed_by(named, changes, windows)
         is_allowed = all(drop.window in allowed[each.board] for each in changes for drop in each.drops)
         if not dry_run:
