@@ -31,7 +31,7 @@ BENCHMARKS = {
     "writes": Benchmark(250_000, "members", 45),
     "by_members": Benchmark(10_000_000, "members", 120),
     "by_windows": Benchmark(50_000, "members", 20),
-    "boards": Benchmark(10_000, "boards", 45),
+    "boards": Benchmark(50_000, "boards", 150),
     "by_boards": Benchmark(100_000, "boards", 90),
     "memory": Benchmark(500_000, "members", 50),
     "stalls": Benchmark(200_000, "members", 90),
