@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 COST_A_CALL: Final = 1024
 COST_OF_WRITING: Final = 2
 COST_OF_READING: Final = 3
-COST_OF_PREFIXES: Final = 4
+COST_OF_PREFIXES: Final = 5
 TIMES_BY_DEPENDING: Final = 2
 TIMES_BY_COUNTING: Final = 4
 # How many single submissions share a call at most: with their ranks they take Valkey 1 to 4 ms. And how many

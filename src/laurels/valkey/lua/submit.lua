@@ -460,14 +460,6 @@ local function found_before(header, board, windows, states, submissions)
   return reports
 end
 
--- Whether a double replaces another.
-local replaces = {
-  best = function(new, old) return new < old end,
-  first = function() return false end,
-  last = function(new, old) return new ~= old end,
-}
-replaces.sum = replaces.last
-
 -- What a batch changes in one window, or nil if only `write_general` can tell: the elements that go, the doubles and
 -- elements to set, the members and prefixes to set; each a flat list.
 local function batch_changes(header, board, window, batch, chosen)
@@ -477,22 +469,26 @@ local function batch_changes(header, board, window, batch, chosen)
     members, count = {}, #chosen
     for at = 1, count do members[at] = batch.members[chosen[at]] end
   end
-  local is_sum, is_int64, is_prefixed = header.aggregate == 'sum', board.int64, board.is_prefixed
-  local is_replaced = replaces[header.aggregate]
-  if header.aggregate == 'best' and board.reverse then is_replaced = function(new, old) return new > old end end
+  local op, reverse, is_int64, is_prefixed = header.aggregate, board.reverse, board.int64, board.is_prefixed
   local old_doubles, old_prefixes, old_elements = held(board, window, members)
-  local gone, placed, prefixed, goes, places = {}, {}, {}, 0, 0
+  local gone, placed, prefixed, goes, places, prefixings = {}, {}, {}, 0, 0, 0
   for at = 1, count do
     local i = chosen == 0 and at or chosen[at]
     local new, old = doubles[i], old_doubles[at]
     if old then old = tonumber(old) end
-    if is_sum then
+    if op == 'sum' then
       new = number.moved(old or 0, 0, new)
       if not new then return nil end
     end
     -- Beyond 2^53 the double is not all of an int64.
     if is_int64 and (math.abs(new) >= TWO_53 or math.abs(old or 0) >= TWO_53) then return nil end
-    if not old or is_replaced(new, old) then
+    local is_new = not old
+    if op == 'best' then
+      is_new = is_new or (new ~= old and (new < old) ~= reverse)
+    elseif op ~= 'first' then
+      is_new = new ~= old
+    end
+    if is_new then
       placed[places + 1], placed[places + 2] = new, elements[i]
       places = places + 2
       if is_prefixed and old_prefixes[at] ~= prefixes[i] then
@@ -500,8 +496,8 @@ local function batch_changes(header, board, window, batch, chosen)
           goes = goes + 1
           gone[goes] = old_elements[at]
         end
-        prefixed[#prefixed + 1] = members[at]
-        prefixed[#prefixed + 1] = prefixes[i]
+        prefixed[prefixings + 1], prefixed[prefixings + 2] = members[at], prefixes[i]
+        prefixings = prefixings + 2
       end
     end
   end
