@@ -163,22 +163,7 @@ class Laurels(DefinitionOperations, WholeBoardOperations, MetadataOperations):
 
     async def open(self) -> None:
         """Starts or joins the servers, and brings the schema and the functions up to date."""
-        endpoints = await asyncio.to_thread(self._endpoints)
-        try:
-            await asyncio.to_thread(migrate, endpoints.postgres_url)
-            self.valkey = Valkey(
-                endpoints.valkey_url,
-                replicas=self.settings.replicas,
-                durability=self.settings.durability,
-            )
-            self.postgres = Postgres(endpoints.postgres_url)
-            await requirements.require(self.valkey, self.settings.durability)
-            await self._require_durability()
-        except BaseException:
-            for store in filter(None, (vars(self).get("valkey"), vars(self).get("postgres"))):
-                await store.close()
-            await self._stop_servers()
-            raise
+        await self._open_stores()
         self.revocations = Revocations(self.valkey)
         self.keys = KeyStore(self.postgres, self.revocations.announce)
         self.secrets = SecretStore(self.postgres, self.revocations.announce)
@@ -238,6 +223,24 @@ class Laurels(DefinitionOperations, WholeBoardOperations, MetadataOperations):
         self._overview = JobOverview(self.postgres, AGENDA, self.clock)
         if self._servers is not None if self._jobs is None else self._jobs:
             self._working = asyncio.create_task(Runner(self, AGENDA, LOOPS).run(asyncio.Event()))
+
+    async def _open_stores(self) -> None:
+        endpoints = await asyncio.to_thread(self._endpoints)
+        try:
+            await asyncio.to_thread(migrate, endpoints.postgres_url)
+            self.valkey = Valkey(
+                endpoints.valkey_url,
+                replicas=self.settings.replicas,
+                durability=self.settings.durability,
+            )
+            self.postgres = Postgres(endpoints.postgres_url)
+            await requirements.require(self.valkey, self.settings.durability)
+            await self._require_durability()
+        except BaseException:
+            for store in filter(None, (vars(self).get("valkey"), vars(self).get("postgres"))):
+                await store.close()
+            await self._stop_servers()
+            raise
 
     async def _require_durability(self) -> None:
         wanted = self.settings.durability
