@@ -19,7 +19,7 @@ from laurels import Submission, embedded
 from laurels.boards.keys import BoardRef
 from laurels.engine import Laurels
 from laurels.errors import Unavailable
-from laurels.journal.drain import ATTEMPTS, Drain
+from laurels.journal.drain import ATTEMPTS, ENTRIES_AT_FIRST, Drain, DrainRound
 from laurels.journal.entry import StreamId
 from laurels.journal.streams import Backlog
 from laurels.moments import datetime_of
@@ -294,6 +294,17 @@ class TestTheStream:
         await laurels.define(board, {"archive": {"journal": False}})
         await laurels.submit(board, "ada", 2)
         assert [row.score for row in await rows_of(laurels, board)] == [1]
+
+
+async def test_a_round_says_whether_it_left_entries_that_were_there(laurels: Laurels, new_board: NewBoard):
+    await laurels.drain.finish()  # other tests' boards
+    board = await new_board()
+    for number in range(ENTRIES_AT_FIRST + 1):
+        await laurels.submit(board, "ada", number)
+    rounds: list[DrainRound] = []
+    while sum(each.rows for each in rounds) < ENTRIES_AT_FIRST + 1:
+        rounds += [each for each in [await laurels.drain.run_once()] if each.rows]
+    assert [(each.rows, each.is_behind) for each in rounds] == [(ENTRIES_AT_FIRST, True), (1, False)]
 
 
 class TestWhatCannotBeArchived:

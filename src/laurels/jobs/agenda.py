@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from typing import TYPE_CHECKING, Final
 
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
 
 # A run ends after this time even under constant load, so that its result is visible.
 LONGEST_DRAIN_SECONDS: Final = 10.0
+# Between two rounds of a drain that keeps up: a round takes 5 ms of processor time, however few its rows.
+GATHERING_SECONDS: Final = 0.2
 # The longest backoff of jobs that users wait for: they resume within seconds after an outage.
 SOON_SECONDS: Final = 4
 
@@ -21,6 +24,8 @@ async def drain_journal(run: JobRun) -> str:
     while (drained := await run.laurels.drain.run_once()).rows and time.monotonic() < until:
         rows += drained.rows
         await run.report(f"{rows} rows")
+        if not drained.is_behind:
+            await asyncio.sleep(GATHERING_SECONDS)
     return f"{rows} rows"
 
 

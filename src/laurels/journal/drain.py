@@ -66,6 +66,8 @@ class DrainRound:
     rows: int = 0
     watermark: Moment | None = None
     """Everything recorded before this is archived; None when the streams are empty."""
+    is_behind: bool = False
+    """Whether a stream had more entries than the round takes."""
 
 
 @dataclass(slots=True)
@@ -123,6 +125,8 @@ class Drain:
         self._begun: set[Stream] = set()
         self._counts: dict[Stream, int] = {}
         self._held: set[Stream] = set()
+        self._is_behind = False
+        """Whether a stream had more entries than this round takes."""
 
     async def add_partitions(self) -> None:
         """Creates the partitions of the next months, and deletes the journals of dropped boards."""
@@ -135,11 +139,12 @@ class Drain:
         """Archives a part of every stream that was announced and has entries, except those that another drain
         has locked.
         """
+        self._is_behind = False
         waiting = list(await self.journal_streams.waiting())
         rows = await self._drain_all(waiting)
         oldest = await self.journal_streams.oldest(waiting)
         first = min((each.milliseconds * 1000 for each in oldest.values()), default=None)
-        return DrainRound(len({stream.board_id for stream in waiting}), rows, first)
+        return DrainRound(len({stream.board_id for stream in waiting}), rows, first, self._is_behind)
 
     async def finish(self, ref: BoardRef | None = None) -> None:
         """Archives everything recorded before the call, of one board or of all; raises `Unavailable`."""
@@ -213,8 +218,9 @@ class Drain:
         """Reads the entries after each cursor, and those before it, of which there are usually none."""
         share = max(1, BYTES_TOGETHER // max(1, len(cursors)))
         commands: list[Command[list[StreamEntry]]] = []
+        counts: dict[Stream, int] = {}
         for stream, cursor in cursors.items():
-            count = self._counts.get(stream, ENTRIES_AT_FIRST)
+            count = counts[stream] = self._counts.get(stream, ENTRIES_AT_FIRST)
             commands.append(streams.entries(stream.key, "-", str(cursor.archived), count=STRAYS_TOGETHER))
             commands.append(streams.entries(stream.key, f"({cursor.archived}", count=count))
         answers = list(map(_parsed, await self._valkey.run_all(commands)))
@@ -224,6 +230,7 @@ class Drain:
         ):
             if strays and await self._lift(connection, stream, cursor.archived, strays):
                 continue
+            self._is_behind |= len(entries) == counts[stream]
             if entries:
                 size = sum(len(value) for _, fields in entries for value in fields.values())
                 self._counts[stream] = min(max(1, share * len(entries) // max(1, size)), MOST_ENTRIES)
