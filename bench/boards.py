@@ -36,6 +36,8 @@ IDLE_SECONDS = 20.0
 READS = 200
 # The job `retention` runs every ten minutes.
 SWEEP_SECONDS = 600
+# Milliseconds; of less, a ratio says nothing.
+LEAST = 0.01
 TICKS = os.sysconf("SC_CLK_TCK")
 WINDOWS = [{"period": "daily"}, {"period": "all_time"}]
 
@@ -93,10 +95,8 @@ async def run(boards: int) -> Results:
         ("of it PostgreSQL", many.postgres, few.postgres, None),
         ("an answer of /metrics", many.metrics, few.metrics, IDLE),
     ):
-        beside = f"{FEW} boards: {then:.2f} ms"
-        ratio = now / then if then else None
-        bound = judged(ratio, most=most) if ratio is not None else ()
-        rows.append(Row(what, f"{now:.2f} ms", beside, ratio, *bound))
+        beside, ratio = f"{FEW} boards: {then:.2f} ms", now / max(then, LEAST)
+        rows.append(Row(what, f"{now:.2f} ms", beside, ratio, *judged(ratio, most=most)))
     return Results(rows)
 
 

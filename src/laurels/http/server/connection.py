@@ -126,6 +126,13 @@ class Connection(ClosingProtocol):
         heads.check(head)
         self._valid_host, self.url = self._host, head.target
 
+    def _begin_with(self, scope: Scope) -> None:
+        """Begins a request whose head need not be parsed."""
+        self.scope = cast("Any", scope)
+        self.expect_100_continue = False
+        self._moves += 1
+        self._begin(keep_alive=True)
+
     def _begin(self, keep_alive: bool) -> None:  # noqa: FBT001  # of a private method
         before, self.cycle = (
             self.cycle,

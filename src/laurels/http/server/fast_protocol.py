@@ -176,11 +176,8 @@ class FastProtocol(Connection):
     def _start_known(self, known: KnownRead) -> None:
         """Starts a read without parsing it."""
         own = {"server": self.server, "client": self.client, "scheme": self.scheme}
-        self.scope = cast("Any", {**known.scope, **own, "state": self.app_state.copy()})
-        self.expect_100_continue = False
-        self._moves += 1
         self._known = known
-        self._begin(keep_alive=True)
+        self._begin_with({**known.scope, **own, "state": self.app_state.copy()})
         self._known = None
 
     def _is_idle(self) -> bool:
