@@ -74,8 +74,8 @@ class Month:
 
 
 def windows(raw: RawValkey) -> list[str]:
-    """Every key but those that a board has for itself."""
-    return [key.decode() for key in raw.keys("") if b"{" not in key]
+    """Every key but those that a board, or Laurels, has for itself."""
+    return [key.decode() for key in raw.keys("") if b"{" not in key and not key.startswith(b"laurels:")]
 
 
 def scores(raw: RawValkey, key: str) -> Scores:

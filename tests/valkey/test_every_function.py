@@ -96,6 +96,7 @@ SMOKES: dict[str, Smoke] = {
     "laurels_accrue": (["cursors", "changed", "parked", "day", "users"], [ACCRUED], [b"ok", 1]),
     "laurels_adopt": (["board"], [VERSION], VERSION),
     "laurels_advance": (["journal"], ["group", "0-0", "1-0", 1], 0),
+    "laurels_announce": (["names"], ["NX", "one", "two"], 2),
     "laurels_attend": (["workers"], ["me", 1000], [b"me"]),
     "laurels_backlog": (["journal"], ["group"], [0, 1, b"1-0"]),
     "laurels_bury": (["dead"], ["5-0", "body", "b"], b"5-0"),
@@ -114,6 +115,7 @@ SMOKES: dict[str, Smoke] = {
     "laurels_list_aside": (["discarded"], ["name"], 1),
     "laurels_keeps": (["journal"], ["1-0", "b"], 1),
     "laurels_lift": (["journal"], ["9-0", "1-0"], 1),
+    "laurels_looked_at": (["window"], ["ada", "5", "", "bob", "1", ""], 1),
     "laurels_match": (
         [*SUBMIT_KEYS, "ratings", "window"],
         [MATCHED, "body", "", 1016, "ada", 984, "bob", "ada", "", "1016", "bob", "", "984"],
