@@ -49,6 +49,21 @@ async def test_while_calls_are_under_way_questions_wait_for_the_next():
     assert doubles.calls == [*first, list(range(CALLS_AT_ONCE, CALLS_AT_ONCE + 3))]
 
 
+async def test_a_question_that_comes_as_the_last_calls_end_is_answered():
+    doubles = Doubles()
+    together = Together(doubles)
+    asked: list[asyncio.Task[int]] = []
+    for number in range(CALLS_AT_ONCE):
+        asked.append(asyncio.create_task(together.ask(number)))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+    doubles.go.set()  # the calls go on in the next turn, and then, in the same one:
+    late = asyncio.create_task(together.ask(9))
+    async with asyncio.timeout(30):
+        assert await late == 18
+    assert await asyncio.gather(*asked) == [2 * number for number in range(CALLS_AT_ONCE)]
+
+
 async def test_a_call_takes_a_bounded_number():
     doubles = Doubles()
     doubles.go.set()

@@ -27,18 +27,27 @@ class Together(Generic[Question, Answer]):
         """`ask` answers several questions, in their order."""
         self._ask = ask
         self._waiting: deque[tuple[Question, asyncio.Future[Answer]]] = deque()
-        self._calls: set[asyncio.Task[None]] = set()
+        self._calls = 0
+        self._tasks: set[asyncio.Task[None]] = set()
 
     async def ask(self, question: Question) -> Answer:
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._waiting.append((question, answer))
-        if len(self._calls) < CALLS_AT_ONCE:
-            call = asyncio.create_task(self._run())
-            self._calls.add(call)
-            call.add_done_callback(self._calls.discard)
+        if self._calls < CALLS_AT_ONCE:
+            self._calls += 1
+            task = asyncio.create_task(self._run())
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
         return await answer
 
     async def _run(self) -> None:
+        try:
+            await self._answer_waiting()
+        finally:
+            # At once: a callback of the task would come after questions that its answers bring about.
+            self._calls -= 1
+
+    async def _answer_waiting(self) -> None:
         while self._waiting:
             taken = [self._waiting.popleft() for _ in range(min(MOST, len(self._waiting)))]
             try:
