@@ -12,10 +12,12 @@ from weakref import WeakSet
 import pytest
 from sqlalchemy import event, update
 from topologies import on_node
+from waiting import eventually
 
+from laurels.boards.catalog import LOADS_AT_ONCE
 from laurels.boards.keys import BoardRef
 from laurels.boards.recent import RecentBoards
-from laurels.errors import LaurelsError, NotFound
+from laurels.errors import LaurelsError, NotFound, Unavailable
 from laurels.postgres import tables
 from laurels.scores import payload
 
@@ -83,6 +85,32 @@ async def test_a_missing_or_unreadable_board_fails_alone(laurels: Laurels, new_b
     assert isinstance(answers[1], NotFound)
     assert isinstance(answers[2], LaurelsError)
     assert "stored by a newer Laurels" in answers[2].detail
+
+
+async def test_a_board_that_is_wanted_as_the_last_loads_end_is_loaded(
+    laurels: Laurels, new_board: NewBoard, monkeypatch: pytest.MonkeyPatch
+):
+    boards = [new_board() for _ in range(LOADS_AT_ONCE + 1)]
+    store, go = inner(laurels, "_catalog", "_store"), asyncio.Event()
+    get_all, begun = store.get_all, list[object]()
+
+    async def fail_together(refs: object) -> Any:  # noqa: ANN401  # as the store
+        begun.append(refs)
+        if len(begun) > LOADS_AT_ONCE:
+            return await get_all(refs)
+        await go.wait()
+        raise Unavailable("PostgreSQL is away")
+
+    monkeypatch.setattr(store, "get_all", fail_together)
+    loads: list[asyncio.Task[object]] = []
+    for board in boards[:LOADS_AT_ONCE]:
+        loads.append(asyncio.create_task(laurels.definition(board)))
+        await eventually(lambda: len(begun) == len(loads))
+    go.set()  # the loads go on in the next turn, and then, in the same one:
+    late = asyncio.create_task(laurels.definition(boards[-1]))
+    async with asyncio.timeout(30):
+        assert await late
+    assert all(isinstance(each, Unavailable) for each in await asyncio.gather(*loads, return_exceptions=True))
 
 
 async def test_a_caller_who_leaves_takes_nobody_along(laurels: Laurels, new_board: NewBoard):

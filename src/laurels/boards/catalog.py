@@ -148,7 +148,8 @@ class Catalog:
         wanted = self._wanted.get(ref)
         if wanted is None:
             wanted = self._wanted[ref] = asyncio.get_running_loop().create_future()
-            if len(self._loaders) < LOADS_AT_ONCE:
+            # One that has ended leaves the set a turn later, and takes nothing more.
+            if sum(not loader.done() for loader in self._loaders) < LOADS_AT_ONCE:
                 loader = asyncio.create_task(self._load_wanted())
                 self._loaders.add(loader)
                 loader.add_done_callback(self._loaders.discard)
