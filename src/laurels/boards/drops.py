@@ -95,7 +95,7 @@ class Drops:
         async def finish(retired: RetiredDefinition, stored: StoredBoard) -> None:
             async with turns:
                 new = self.catalog.compile(stored)
-                with suppress(DefinitionChanged):  # then whoever changed the board does it
+                with suppress(DefinitionChanged):  # the process that changed the board again does it
                     if not _keeps_keys(retired.board.definition, stored.definition):
                         await self._fit_windows(self.catalog.compile(retired.board), new)
                     settled.append(retired)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from hmac import compare_digest
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -132,7 +132,7 @@ class Keyring:
             player = verified.player
             principal = Principal(project, frozenset({"read"}), player.member, player)
             known = _KnownToken(project, secrets, verified, principal)
-        if len(self._tokens) >= MOST_TOKENS:
+        if digest not in self._tokens and len(self._tokens) >= MOST_TOKENS:
             self._tokens.clear()
         self._tokens[digest] = known._replace(secrets=secrets)
         known.verified.check(self._laurels.clock())
@@ -205,7 +205,6 @@ async def _principal_of(request: Request) -> Principal:
     return principal
 
 
-@lru_cache(maxsize=MOST_TOKENS)
 def _secret_in(authorization: str) -> tuple[str, bytes]:
     """The secret of the header, and its digest."""
     scheme, _, secret = authorization.partition(" ")

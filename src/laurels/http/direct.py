@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from laurels.http.dispatch import Dispatch, Found
 
 
-# Heads of reads that are remembered.
-MOST_READS: Final = 10_000
+# Heads of reads that are remembered, and the longest. Anybody may send them: together they take some 20 MB.
+MOST_READS: Final = 4_000
+READ_BYTES: Final = 1024
 
 
 class Answer(NamedTuple):
@@ -61,7 +62,7 @@ class DirectOperations:
 
     def meets_again(self, head: bytes, found: Found) -> bool:
         """Whether such a head came before, and names only a board: those that name a member hardly repeat."""
-        if len(found.parts) > len(("project", "board")):
+        if len(head) > READ_BYTES or len(found.parts) > len(("project", "board")):
             return False
         met = hash(head)
         if met in self._met:

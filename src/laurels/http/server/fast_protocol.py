@@ -168,7 +168,6 @@ class FastProtocol(Connection):
         return (
             cycle.keep_alive
             and cycle.scope["method"] == "GET"
-            and len(head) <= HEAD_BYTES
             and head.find(_END) == len(head) - len(_END)
             and not any(name in _FRAMES_A_BODY for name, _ in cycle.scope["headers"])
         )

@@ -13,7 +13,7 @@ local function hit(keys, args)
   local start, before, now = string.match(redis.call('GET', keys[1]) or '', '^(%d+) (%d+) (%d+)$')
   start, before, now = tonumber(start) or moment, tonumber(before) or 0, tonumber(now) or 0
   local elapsed = moment - start
-  if elapsed < 0 or elapsed >= 2 * length then  -- the clock was set back, or nobody came for long
+  if elapsed < 0 or elapsed >= 2 * length then  -- the clock was set back, or the last hit is long ago
     start, before, now = moment, 0, 0
   elseif elapsed >= length then
     start, before, now = start + length, now, 0
