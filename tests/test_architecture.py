@@ -123,6 +123,7 @@ MAY_USE = {
         "logs",
         "moments",
         "scores",
+        "sync",
         "valkey",
         "wording",
     },
@@ -204,7 +205,9 @@ MAY_USE = {
 }
 # Classes whose name another class has too, and why.
 MAY_SHARE_A_NAME = {
+    "Indexes": "as `Laurels`",
     "Laurels": "the engine, async and not: a program imports the one that it needs",
+    "Ranking": "as `Laurels`",
     "Snapshot": "a schema of the API, and an update that `laurels.client` offers",
     "Window": "`laurels` and `laurels.index` each offer one: what a board declares, and what a model has had",
 }
@@ -255,6 +258,7 @@ PURE = {
     "history.snapshot_policy",
     "index.fusion",
     "index.positions",
+    "index.results",
     "jobs.schedule",
     "jobs.state",
     "journal.entry",

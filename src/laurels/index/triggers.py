@@ -92,14 +92,23 @@ def ddl(model: type[Any], *, notify: bool = True) -> list[str]:
 
 async def install(on: AsyncEngine | AsyncConnection, *models: object, notify: bool = True) -> None:
     """Installs the indexes of these models, declarative bases or metadata, in one transaction."""
-    statements = list(dict.fromkeys(each for model in _named(models) for each in ddl(model, notify=notify)))
-    await _run(on, statements)
+    await _run(on, installation(*models, notify=notify))
 
 
 async def uninstall(on: AsyncEngine | AsyncConnection, *models: object) -> None:
     """Removes the triggers and the changes that are not applied yet; the boards stay."""
+    await _run(on, removal(*models))
+
+
+def installation(*models: object, notify: bool = True) -> list[str]:
+    """The statements that install the indexes of these models, declarative bases or metadata."""
+    return list(dict.fromkeys(each for model in _named(models) for each in ddl(model, notify=notify)))
+
+
+def removal(*models: object) -> list[str]:
+    """The statements that remove them."""
     removals = [each for model in _named(models) for index in declared(model) for each in _removal(index)]
-    await _run(on, [*_TABLES, *removals])
+    return [*_TABLES, *removals]
 
 
 async def uninstall_index(connection: AsyncConnection, index: DeclaredIndex[Any]) -> None:
