@@ -152,6 +152,7 @@ MAY_USE = {
         "boards.store",
         "embedded",
         "errors",
+        "index",
         "jobs.state",
         "jobs.store",
         "journal.streams",

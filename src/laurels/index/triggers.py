@@ -154,7 +154,12 @@ async def check_installed(connection: AsyncConnection, index: DeclaredIndex[Any]
         "prefix": f"{_function(index)}%",
         "described": _described(index),
     }
-    if (await connection.execute(asked, values)).scalar_one() != len(EVENTS):
+    is_installed = (await connection.execute(asked, values)).scalar_one() == len(EVENTS)
+    for name in member_indexes(index):
+        valid = text("SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(:index)")
+        found = await connection.execute(valid, {"index": f"{_schema(index)}{name}"})
+        is_installed = is_installed and bool(found.scalar_one_or_none())
+    if not is_installed:
         raise StartupError(
             f"the leaderboard {index.name} is not installed in this database as {index.model.__name__} "
             f"declares it: run `await laurels.index.install(engine, {index.model.__name__})`, or a migration "
@@ -208,6 +213,10 @@ def table_name(index: DeclaredIndex[Any]) -> str:
     return _quoted.format_table(index.table)
 
 
+def _schema(index: DeclaredIndex[Any]) -> str:
+    return f"{_quoted.quote(index.table.schema)}." if index.table.schema else ""
+
+
 def of_row(row: str, column: Column[Any]) -> str:
     return f"{row}.{_quoted.quote(column.name)}"
 
@@ -226,7 +235,23 @@ def _microseconds(timestamp: str) -> str:
 
 
 def _function(index: DeclaredIndex[Any]) -> str:
-    return f"laurels_{digest(index.name)}"
+    return function_of(index.name)
+
+
+def function_of(name: str) -> str:
+    """The function that captures the changes of an index, by the name of the index."""
+    return f"laurels_{digest(name)}"
+
+
+def removal_of(name: str) -> list[str]:
+    """The statements that remove what the database has of an index, except its indexes on a table."""
+    return [
+        f"DROP FUNCTION IF EXISTS {SCHEMA}.{function_of(name)}() CASCADE",
+        *(
+            f"DELETE FROM {SCHEMA}.{table} WHERE index = {_literal(name)}"
+            for table in ("outbox", "positions", "moments", "indexes")
+        ),
+    ]
 
 
 def _described(index: DeclaredIndex[Any]) -> str:
@@ -344,12 +369,5 @@ def member_indexes(index: DeclaredIndex[Any]) -> dict[str, list[str]]:
 
 
 def _removal(index: DeclaredIndex[Any]) -> list[str]:
-    schema = f"{_quoted.quote(index.table.schema)}." if index.table.schema else ""
-    return [
-        f"DROP FUNCTION IF EXISTS {SCHEMA}.{_function(index)}() CASCADE",
-        *(f"DROP INDEX IF EXISTS {schema}{name}" for name in member_indexes(index)),
-        *(
-            f"DELETE FROM {SCHEMA}.{table} WHERE index = {_literal(index.name)}"
-            for table in ("outbox", "positions", "moments", "indexes")
-        ),
-    ]
+    dropped = [f"DROP INDEX IF EXISTS {_schema(index)}{name}" for name in member_indexes(index)]
+    return [*removal_of(index.name), *dropped]
