@@ -70,7 +70,8 @@ _TABLES: Final = (
     f"""CREATE TABLE IF NOT EXISTS {SCHEMA}.indexes (
     index text PRIMARY KEY,
     calls bigint NOT NULL DEFAULT 0,
-    built_as text NOT NULL DEFAULT ''
+    built_as text NOT NULL DEFAULT '',
+    building bytea
 )""",
 )
 
@@ -169,7 +170,7 @@ async def check_installed(connection: AsyncConnection, index: DeclaredIndex[Any]
 
 def key_text(index: DeclaredIndex[Any], row: str) -> str:
     """The key of a row as text: the text of one column, or a JSON list of several."""
-    columns = [_text(row, column) for column in index.key]
+    columns = [column_text(row, column) for column in index.key]
     return columns[0] if len(columns) == 1 else f"to_jsonb(ARRAY[{', '.join(columns)}])::text"
 
 
@@ -197,7 +198,7 @@ def row_moment(index: DeclaredIndex[Any], row: str) -> str | None:
 
 
 def row_groups(index: DeclaredIndex[Any], row: str) -> str:
-    return f"ARRAY[{', '.join(_text(row, column) for column in index.groups)}]::text[]"
+    return f"ARRAY[{', '.join(column_text(row, column) for column in index.groups)}]::text[]"
 
 
 def row_score(index: DeclaredIndex[Any], row: str) -> str:
@@ -206,7 +207,7 @@ def row_score(index: DeclaredIndex[Any], row: str) -> str:
 
 def row_member(index: DeclaredIndex[Any], row: str) -> str:
     """The member of a row as text; NULL where each record is ranked."""
-    return "NULL::text" if index.member is None else _text(row, index.member)
+    return "NULL::text" if index.member is None else column_text(row, index.member)
 
 
 def table_name(index: DeclaredIndex[Any]) -> str:
@@ -221,7 +222,7 @@ def of_row(row: str, column: Column[Any]) -> str:
     return f"{row}.{_quoted.quote(column.name)}"
 
 
-def _text(row: str, column: Column[Any]) -> str:
+def column_text(row: str, column: Column[Any]) -> str:
     """A value as text, the same under every DateStyle of a session."""
     value = of_row(row, column)
     return (
