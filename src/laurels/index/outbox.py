@@ -29,6 +29,7 @@ from laurels.index.positions import (
     read_position,
     write_position,
 )
+from laurels.index.triggers import number_of
 from laurels.moments import Moment  # noqa: TC001  # msgspec reads the annotations
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ class Outbox:
         self._index = index
         self._name = {"index": index.name}
         self._keeps = index.index.on_update == "keep"
-        self._captured = f"{_CAPTURED}, {stored_of(index, 'o')} FROM laurels_index.outbox o"
+        self._captured = f"{_CAPTURED}, {stored_of(index, '%(index)s', 'o.key')} FROM laurels_index.outbox o"
         # Returns at least one row, for the state.
         changes = (
             "LEFT JOIN laurels_index.indexes i ON i.index = %(index)s "
@@ -258,11 +259,11 @@ class Outbox:
         kind = "bytea" if self._keeps else "bigint"
         put = (
             f"INSERT INTO laurels_index.{table} AS known (index, key, {column}) "
-            f"SELECT %(index)s, key, value "
+            f"SELECT {number_of('%(index)s')}, key, value "
             f"FROM unnest(%(keys)s::text[], %(values)s::{kind}[]) AS placed (key, value) "
             f"ON CONFLICT (index, key) DO UPDATE SET {column} = excluded.{column}"
         )
-        of_nowhere = "index = %(index)s AND key = ANY(%(nowhere)s::text[])"
+        of_nowhere = f"index = {number_of('%(index)s')} AND key = ANY(%(nowhere)s::text[])"
         return [f"DELETE FROM laurels_index.{table} WHERE {of_nowhere}", put] if given["nowhere"] else [put]
 
     async def reached(self, connection: AsyncConnection, calls: int, built_as: str) -> None:
@@ -277,7 +278,7 @@ class Outbox:
             if cleared is not None:
                 rows = rows[: cleared + 1]
                 for table in ("moments", "positions"):
-                    forgotten = text(f"DELETE FROM laurels_index.{table} WHERE index = :index")
+                    forgotten = text(f"DELETE FROM laurels_index.{table} WHERE index = {number_of(':index')}")
                     await connection.execute(forgotten, self._name)
                 await self.consume(connection, rows, {})
                 continue
@@ -308,16 +309,17 @@ class Outbox:
         )
 
 
-def stored_of(index: DeclaredIndex[Any], row: str, key: str | None = None) -> str:
-    """What is stored of a record, in SQL. A subquery for each, because a plan made while the tables are small
-    must suit large ones.
+def stored_of(index: DeclaredIndex[Any], name: str, key: str) -> str:
+    """What is stored of a record, in SQL, by expressions for the index's name and the record's key.
+
+    A subquery for each, because a plan made while the tables are small must suit large ones.
     """
     if index.is_computed:
         return "NULL AS stored"
     table, column = ("positions", "position") if index.index.on_update == "keep" else ("moments", "moment")
     return (
         f"(SELECT {column} FROM laurels_index.{table} p "
-        f"WHERE p.index = {row}.index AND p.key = {key or f'{row}.key'}) AS stored"
+        f"WHERE p.index = {number_of(name)} AND p.key = {key}) AS stored"
     )
 
 

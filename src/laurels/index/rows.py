@@ -16,6 +16,7 @@ from laurels.index.triggers import (
     column_text,
     is_indexed,
     key_text,
+    number_of,
     of_row,
     row_groups,
     row_member,
@@ -141,7 +142,7 @@ class RecordRows:
         """Deletes what is stored of records that are not in the table, unless a change of them is pending."""
         for table in ("moments", "positions"):
             absent = text(
-                f"DELETE FROM laurels_index.{table} p WHERE p.index = :index AND NOT EXISTS "
+                f"DELETE FROM laurels_index.{table} p WHERE p.index = {number_of(':index')} AND NOT EXISTS "
                 f"(SELECT FROM {self._table} t WHERE {self._key} = p.key) AND p.key NOT IN "
                 "(SELECT key FROM laurels_index.outbox WHERE index = :index AND key IS NOT NULL)"
             )
@@ -193,7 +194,8 @@ class RecordRows:
         )
         source, moment = f"{self._table} t", self._moment
         if moment is None:
-            source += f" JOIN laurels_index.moments m ON m.index = %(index)s AND m.key = {self._key}"
+            own = number_of("%(index)s")
+            source += f" JOIN laurels_index.moments m ON m.index = {own} AND m.key = {self._key}"
             moment = "m.moment"
         compared = moment if index.at is None else of_row("t", index.at)
         where = [f"{of_row('t', member)} = w.member", is_indexed(index, "t")]
@@ -237,9 +239,9 @@ class RecordRows:
             f"SELECT {self._key} AS key, coalesce({is_indexed(index, 't')}, false) AS is_indexed, "
             f"{row_score(index, 't')} AS score, {row_groups(index, 't')} AS groups, "
             f"{row_member(index, 't')} AS member, {self._moment or 'NULL::bigint'} AS moment, "
-            f"{stored_of(index, 'i', self._key)}, CAST(:now AS bigint) AS now, "
+            f"{stored_of(index, ':index', self._key)}, CAST(:now AS bigint) AS now, "
             f"ARRAY[{', '.join(column_text('t', column) for column in self._order)}]::text[] AS place "
-            f"FROM {self._table} t CROSS JOIN (SELECT CAST(:index AS text) AS index) i"
+            f"FROM {self._table} t"
         )
 
     def _given(self, now: Moment) -> dict[str, Any]:

@@ -56,19 +56,20 @@ _TABLES: Final = (
     PRIMARY KEY (index, seq)
 )""",
     f"""CREATE TABLE IF NOT EXISTS {SCHEMA}.moments (
-    index text NOT NULL,
-    key text NOT NULL,
     moment bigint NOT NULL,
+    index integer NOT NULL,
+    key text NOT NULL,
     PRIMARY KEY (index, key)
 )""",
     f"""CREATE TABLE IF NOT EXISTS {SCHEMA}.positions (
-    index text NOT NULL,
+    index integer NOT NULL,
     key text NOT NULL,
     position bytea NOT NULL,
     PRIMARY KEY (index, key)
 )""",
     f"""CREATE TABLE IF NOT EXISTS {SCHEMA}.indexes (
     index text PRIMARY KEY,
+    number integer GENERATED ALWAYS AS IDENTITY,
     calls bigint NOT NULL DEFAULT 0,
     built_as text NOT NULL DEFAULT '',
     building bytea
@@ -244,14 +245,20 @@ def function_of(name: str) -> str:
     return f"laurels_{digest(name)}"
 
 
+def number_of(name: str) -> str:
+    """The number of an index, in SQL, by an expression for its name. What is stored of records has it."""
+    return f"(SELECT number FROM {SCHEMA}.indexes WHERE index = {name})"
+
+
 def removal_of(name: str) -> list[str]:
     """The statements that remove what the database has of an index, except its indexes on a table."""
     return [
         f"DROP FUNCTION IF EXISTS {SCHEMA}.{function_of(name)}() CASCADE",
         *(
-            f"DELETE FROM {SCHEMA}.{table} WHERE index = {_literal(name)}"
-            for table in ("outbox", "positions", "moments", "indexes")
+            f"DELETE FROM {SCHEMA}.{table} WHERE index = {number_of(_literal(name))}"
+            for table in ("positions", "moments")
         ),
+        *(f"DELETE FROM {SCHEMA}.{table} WHERE index = {_literal(name)}" for table in ("outbox", "indexes")),
     ]
 
 
