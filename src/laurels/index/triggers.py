@@ -169,6 +169,15 @@ async def check_installed(connection: AsyncConnection, index: DeclaredIndex[Any]
         )
 
 
+async def is_installed(connection: AsyncConnection, index: DeclaredIndex[Any]) -> bool:
+    """Whether `check_installed` finds nothing wrong."""
+    try:
+        await check_installed(connection, index)
+    except StartupError:
+        return False
+    return True
+
+
 def key_text(index: DeclaredIndex[Any], row: str) -> str:
     """The key of a row as text: the text of one column, or a JSON list of several."""
     columns = [column_text(row, column) for column in index.key]
