@@ -300,6 +300,19 @@ class TestBesideAnApplication:
         migrate(old)
         assert one(in_public, "SELECT version_num FROM public.alembic_version") == "0001"
 
+    def test_it_keeps_its_default_schema_where_its_role_is_called_laurels(self, empty_postgres_url: str):
+        migrate(empty_postgres_url)
+        assert run(empty_postgres_url, "SELECT current_user, current_schema()") == [("laurels", "public")]
+        migrate(empty_postgres_url)
+        assert run(empty_postgres_url, "SHOW search_path") == [("public",)]
+        database = make_url(empty_postgres_url).database
+        run(
+            empty_postgres_url,
+            f'ALTER ROLE laurels IN DATABASE {database} SET search_path = app, "$user", public',
+        )
+        migrate(empty_postgres_url)
+        assert run(empty_postgres_url, "SHOW search_path") == [("app, public",)]
+
     def test_its_table_of_another_shape_is_named(self, in_public: str):
         run(in_public, "CREATE TABLE badges (id int, title text)")
         with pytest.raises(

@@ -16,7 +16,7 @@ from laurels.errors import LaurelsError, StartupError
 from laurels.masking import masked
 from laurels.postgres.engine import CONNECT_SECONDS, NO_ANSWER, unavailable
 from laurels.postgres.move import find_earlier, move
-from laurels.postgres.schemas import ensure_own_schema
+from laurels.postgres.schemas import ensure_own_schema, path_without_own_schema, set_path
 from laurels.postgres.tables import SCHEMA
 
 if TYPE_CHECKING:
@@ -42,13 +42,16 @@ def migrate(url: str) -> None:
         with engine.connect() as connection:
             _refuse_old_server(connection)
             # In this order, because until then another process may be moving the tables.
-            if _own_revision(connection) == expected_revision() == _revision(connection):
+            is_current = _own_revision(connection) == expected_revision() == _revision(connection)
+            if is_current and not path_without_own_schema(connection):
                 return
         with _locked(engine), engine.begin() as connection:
             _refuse_newer(_revision(connection))
             ensure_own_schema(connection)
             if earlier := find_earlier(connection):
                 move(connection, earlier)
+            if path := path_without_own_schema(connection):
+                set_path(connection, path)
             config = _config()
             config.attributes["connection"] = connection
             command.upgrade(config, "head")

@@ -31,11 +31,29 @@ def ensure_own_schema(connection: Connection) -> None:
     connection.exec_driver_sql(f"CREATE SCHEMA {SCHEMA}")
 
 
+def path_without_own_schema(connection: Connection) -> str | None:
+    """The search_path that a role called `laurels` needs; None if it has it, and for every other role.
+
+    Its schema would be the default one ("$user") for everything that connects as this role: an application's
+    Alembic would find our `alembic_version`, and its new tables would be among ours.
+    """
+    asked = text("SELECT current_setting('search_path') FROM (SELECT) AS one WHERE current_user = :own")
+    path = connection.execute(asked, {"own": SCHEMA}).scalar_one_or_none() or ""
+    names = [name.strip() for name in path.split(",")]
+    others = [name for name in names if name != '"$user"']
+    return ", ".join(others) if len(others) < len(names) else None
+
+
+def set_path(connection: Connection, path: str) -> None:
+    """Sets the search_path of the role's next sessions in this database."""
+    database = connection.execute(text("SELECT quote_ident(current_database())")).scalar_one()
+    connection.exec_driver_sql(f"ALTER ROLE CURRENT_USER IN DATABASE {database} SET search_path = {path}")
+
+
 def default_schema(connection: Connection) -> str:
     """Where the tables are that a document names plainly; quoted.
 
-    A role called `laurels` has Laurels' own schema first in its `search_path` ("$user"), so that one counts
-    only if there is no other.
+    Laurels' own counts only if there is no other: in a first session, a role called `laurels` has it first.
     """
     asked = text(
         "SELECT quote_ident(name) FROM unnest(current_schemas(false)) WITH ORDINALITY AS path (name, place) "
