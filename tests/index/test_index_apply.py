@@ -341,6 +341,31 @@ async def test_a_changed_declaration_rebuilds_the_index(
         assert (await index.verify()).is_equal
 
 
+@pytest.mark.parametrize(
+    ("before", "after"), [({"dense": False}, {"dense": True}), ({"keep": 1}, {"keep": 3})], ids=str
+)
+async def test_what_a_changed_declaration_adds_is_complete(
+    laurels: Laurels, engine: AsyncEngine, clock: FixedClock, before: dict[str, Any], after: dict[str, Any]
+):
+    model = score_model(**before)
+    async with opened(laurels, engine, model) as index:
+        await put(engine, model, 5, 6, 6)
+        await index.caught_up()
+        clock.advance(timedelta(days=1))
+        await put(engine, model, 7, first=9)
+        await index.caught_up()
+    changed = score_model(**after)
+    changed.__table__.name = changed.__table__.fullname = model.__tablename__
+    await install(engine, changed)
+    async with Indexes(laurels, engine, [changed]) as index:
+        with pytest.raises(IndexNotReady, match="is not built yet"):
+            await leaderboard(changed).top(1)
+        await index.build()
+        yesterday = leaderboard(changed).window(20385)
+        assert [await yesterday.dense_rank(key) for key in (1, 2, 3)] == [2, 1, 1]
+        assert (await index.verify()).is_equal
+
+
 async def test_more_changes_than_one_call_takes_are_applied_in_several(laurels: Laurels, engine: AsyncEngine):
     model = score_model(group_by=["region", "city"])
     async with opened(laurels, engine, model) as index:
