@@ -254,7 +254,7 @@ async def test_pipeline_is_parsed_as_its_requests_are_answered(talk: Client):
 
 
 def test_floods_are_held_in_bounded_memory():
-    """Of headers without end, trailers without end, and requests in a row whose answers nobody reads."""
+    """Of headers without end, trailers without end, and requests in a row whose answers are not read."""
     line = b"GET / HTTP/1.1\r\nHost: x\r\n"
     floods = {
         "one header": (line + b"X: ", b"y" * 2**16),

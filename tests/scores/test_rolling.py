@@ -224,7 +224,7 @@ class TestCompleting:
     def crowded(
         self, engine: Laurels, new_board: NewBoard, clock: FixedClock, monkeypatch: pytest.MonkeyPatch
     ) -> str:
-        """A board whose members all submitted yesterday, and whose today nobody has made."""
+        """A board whose members all submitted yesterday, and whose window of today is not made yet."""
         board = new_board(windows=SEVEN_DAYS, aggregate="sum", groups=[["c"]])
         # The process that submits would also complete tomorrow ahead of time.
         monkeypatch.setattr(_inside(engine)._rolling, "prepare", _idle)

@@ -61,7 +61,7 @@ def pool_of(server: Server) -> Pool:
 
 @pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
 def run(request: pytest.FixtureRequest) -> Callable[[Coroutine[None, None, None]], None]:
-    """Runs a coroutine in a loop of each kind. Fails if the loop has an error that nobody awaits."""
+    """Runs a coroutine in a loop of each kind. Fails if the loop reports an error that was not awaited."""
 
     def run(played: Coroutine[None, None, None]) -> None:
         reported: list[dict[str, Any]] = []
