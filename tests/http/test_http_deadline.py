@@ -24,7 +24,8 @@ async def test_what_comes_in_time_is_left_alone():
 async def test_what_came_in_time_is_not_ended_later():
     with Deadline(0.01):
         pass
-    await eventually(lambda: asyncio.get_running_loop() not in deadline._next_check)
+    checked = deadline._next_check  # pyright: ignore[reportPrivateUsage]  # there is no public way
+    await eventually(lambda: asyncio.get_running_loop() not in checked)
 
 
 async def test_a_cancellation_from_elsewhere_stays_one():
