@@ -160,7 +160,7 @@ class _Line(asyncio.Protocol):
             await asyncio.shield(self._drained)
 
     async def send(self, packed: bytes, count: int) -> list[Reply]:
-        """Sends so many commands, and returns their replies."""
+        """Sends `count` packed commands, and returns their replies."""
         if not self.is_open:
             raise NotSent(self._why)
         if not self._waiting:
