@@ -268,7 +268,7 @@ class BoardStore:
             return [_stored(row) for row in rows]
 
     async def projects(self, limit: int | None = None, after: str = "") -> list[str]:
-        """The projects that have boards, in order: all, or the first `limit` after one. Reads a board of each."""
+        """Projects with boards, in order: all, or the first `limit` after one. Looks at one board of each."""
         project = tables.boards.c.project
         first = select(func.min(project).label("project")).where(project > after)
         each = first.cte("each", recursive=True)

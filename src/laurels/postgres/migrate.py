@@ -7,11 +7,14 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sqlalchemy import NullPool, create_engine, exc, text
+from sqlalchemy import NullPool, create_engine, exc, inspect, text
 
-from laurels.errors import StartupError
+from laurels.errors import LaurelsError, StartupError
 from laurels.masking import masked
 from laurels.postgres.engine import CONNECT_SECONDS, NO_ANSWER, unavailable
+from laurels.postgres.move import find_earlier, move
+from laurels.postgres.schemas import ensure_own_schema, path_without_own_schema, set_path
+from laurels.postgres.tables import SCHEMA
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -25,6 +28,8 @@ OLDEST_SERVER = 16
 LOCK_SECONDS = 300
 # "laurels" in ASCII, because the name of an advisory lock is a number.
 _LOCK = int.from_bytes(b"laurels")
+# PostgreSQL's codes for a lock that is not given in time, and for a privilege that is lacking.
+_LOCKED, _DENIED = "55P03", "42501"
 
 
 def migrate(url: str) -> None:
@@ -33,17 +38,20 @@ def migrate(url: str) -> None:
     try:
         with engine.connect() as connection:
             _refuse_old_server(connection)
-            if _revision(connection) == expected_revision():
+            # In this order, because until then another process may be moving the tables.
+            is_current = _own_revision(connection) == expected_revision() == _revision(connection)
+            if is_current and not path_without_own_schema(connection):
                 return
         with _locked(engine), engine.begin() as connection:
-            _refuse_newer(connection)
+            _refuse_newer(_revision(connection))
+            ensure_own_schema(connection)
+            if earlier := find_earlier(connection):
+                move(connection, earlier)
+            if path := path_without_own_schema(connection):
+                set_path(connection, path)
             _upgrade(connection)
-    except NO_ANSWER as error:
-        raise unavailable(masked(url), error) from error
-    except exc.ProgrammingError as error:
-        raise StartupError(
-            f"the database at {masked(url)} cannot be migrated: {error.orig}".splitlines()[0]
-        ) from error
+    except exc.DBAPIError as error:
+        raise _explained(masked(url), error) from error
     finally:
         engine.dispose()
 
@@ -57,13 +65,28 @@ def expected_revision() -> str:
 async def current_revision(postgres: Postgres) -> str | None:
     """The revision of the database; None before the first migration."""
     async with postgres.reading() as connection:
-        return await connection.run_sync(_revision)
+        try:
+            return await connection.run_sync(_revision)
+        except exc.ProgrammingError:  # another process has moved the tables meanwhile
+            return await connection.run_sync(_revision)
+
+
+def _own_revision(connection: Connection) -> str | None:
+    if not inspect(connection).has_table("alembic_version", schema=SCHEMA):
+        return None
+    return connection.exec_driver_sql(f"SELECT version_num FROM {SCHEMA}.alembic_version").scalar()  # noqa: S608
 
 
 def _revision(connection: Connection) -> str | None:
-    if connection.execute(text("SELECT to_regclass('alembic_version')")).scalar_one() is None:
-        return None
-    return connection.execute(text("SELECT version_num FROM alembic_version")).scalar_one_or_none()
+    """The revision in Laurels' schema, or that of an older version's tables, which are not moved yet."""
+    own, earlier = _own_revision(connection), find_earlier(connection)
+    if own and earlier:
+        raise StartupError(
+            f"there are two sets of Laurels' tables in this database: a new one in the schema {SCHEMA}, and "
+            f"one of an older version in {earlier.schema}. To go on with the first, drop the table "
+            f"{earlier.schema}.alembic_version; to go on with the second, drop the schema {SCHEMA}"
+        )
+    return earlier.revision if earlier else own
 
 
 @contextmanager
@@ -81,8 +104,7 @@ def _refuse_old_server(connection: Connection) -> None:
         raise StartupError(f"PostgreSQL {major} is too old: Laurels needs {OLDEST_SERVER} or newer")
 
 
-def _refuse_newer(connection: Connection) -> None:
-    current = _revision(connection)
+def _refuse_newer(current: str | None) -> None:
     if current is not None and current not in _revisions():
         raise StartupError(
             f"the database was made by a newer Laurels (revision {current}); "
@@ -90,8 +112,22 @@ def _refuse_newer(connection: Connection) -> None:
         )
 
 
+def _explained(address: str, error: exc.DBAPIError) -> LaurelsError:
+    state = getattr(error.orig, "sqlstate", None)
+    if state == _LOCKED:
+        return StartupError(
+            f"the tables in the database at {address} are in use or being migrated; stop the processes of "
+            "the older Laurels, and start again"
+        )
+    if isinstance(error, NO_ANSWER):
+        return unavailable(address, error)
+    advice = "; docs/how-to/own-database.md lists what the role needs" if state == _DENIED else ""
+    reason = str(error.orig).splitlines()[0]
+    return StartupError(f"the database at {address} cannot be migrated: {reason}{advice}")
+
+
 def _revisions() -> set[str]:
-    """Those of the package's migrations: r0009_journal.py has 0009."""
+    """Those of the package's migrations: r0003_journal.py has 0003."""
     versions = Path(__file__).parent / "migrations" / "versions"
     return {path.name.partition("_")[0].removeprefix("r") for path in versions.glob("r*.py")}
 

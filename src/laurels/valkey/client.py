@@ -37,8 +37,8 @@ Result = TypeVar("Result")
 LIBRARY = "laurels"
 # In this order: a file uses the locals of those before it.
 _FILES = (
-    "values.lua", "layout.lua", "convert.lua", "generations.lua", "submit.lua", "match.lua",
-    "metadata.lua", "read.lua", "board.lua", "journal.lua", "idempotency.lua", "rebuild.lua", "activity.lua",
+    "values.lua", "layout.lua", "convert.lua", "generations.lua", "idempotency.lua", "submit.lua",
+    "match.lua", "metadata.lua", "read.lua", "board.lua", "journal.lua", "rebuild.lua", "activity.lua",
     "index.lua", "discard.lua", "announcements.lua", "permissions.lua", "limits.lua",
 )  # fmt: skip
 
@@ -277,6 +277,9 @@ class Valkey:
         if _has(exceptions.ResponseError, replies) and any(map(_lacks_function, replies)):
             await node.load_functions(library_code())
             replies = await node.exchange(commands, blocks_for=blocks_for, asking=asking)
+        for reply in replies:
+            if isinstance(reply, exceptions.ConnectionError):  # such as LOADING
+                raise reply
         return replies
 
     async def load_functions(self) -> None:
