@@ -89,8 +89,8 @@ if TYPE_CHECKING:
     from laurels.ratings.match import Matched
     from laurels.scores.results import Among, Distribution, Entry, Page, Percentile, Standing
     from laurels.scores.submission import BatchResult, Submitted
-    from laurels.scores.submit import OnOutcome
     from laurels.scores.view_diff import Update
+    from laurels.scores.waiting import OnOutcome
     from laurels.valkey.messages import Durability
 
 
