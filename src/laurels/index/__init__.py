@@ -37,7 +37,7 @@ from laurels.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from laurels.index.declare import LeaderboardIndex
-    from laurels.index.fused import Fused, Fusion, fuse
+    from laurels.index.fused import Fused, Fusion, Parallel, fuse
     from laurels.index.indexes import Indexes
     from laurels.index.query import Placing, Ranked, Ranking, Window, leaderboard
     from laurels.index.similar import Similar, hnsw_index
@@ -51,6 +51,7 @@ __all__ = [
     "Indexes",
     "Leaderboard",
     "LeaderboardIndex",
+    "Parallel",
     "Placing",
     "Ranked",
     "RankedList",
@@ -74,6 +75,7 @@ __getattr__ = lazy_names(
         "Indexes": "laurels.index.indexes",
         "Leaderboard": "laurels.index.sources",
         "LeaderboardIndex": "laurels.index.declare",
+        "Parallel": "laurels.index.fused",
         "Placing": "laurels.index.query",
         "Ranked": "laurels.index.query",
         "RankedList": "laurels.index.sources",
