@@ -21,6 +21,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from laurels.errors import InvalidInput, StartupError
 from laurels.index.declare import declared, digest, models_of, plain_type
+from laurels.index.description import Description
 from laurels.moments import datetime_of
 
 if TYPE_CHECKING:
@@ -72,10 +73,26 @@ def ddl(model: type[Any], *, notify: bool = True) -> list[str]:
     `notify`: whether a commit wakes the process that maintains the index. PostgreSQL serializes commits that
     notify; without it, changes are applied within a second.
     """
+    return ddl_of(*declared(model), notify=notify)
+
+
+def ddl_of(*indexes: DeclaredIndex[Any], notify: bool = True) -> list[str]:
+    """As `ddl`, of some indexes alone."""
     statements: list[str] = list(_TABLES)
-    for index in declared(model):
+    for index in indexes:
         statements += _statements(index, notify=notify)
     return statements
+
+
+def removal(name: str) -> list[str]:
+    """The statements that remove an index by its name, `game_scores.score`, with its pending changes."""
+    return [
+        f"DROP FUNCTION IF EXISTS {SCHEMA}.{_function(name)}() CASCADE",
+        *(
+            f"DELETE FROM {SCHEMA}.{table} WHERE index = {_literal(name)}"
+            for table in ("outbox", "positions", "indexes")
+        ),
+    ]
 
 
 async def install(on: AsyncEngine | AsyncConnection, *models: object, notify: bool = True) -> None:
@@ -86,7 +103,7 @@ async def install(on: AsyncEngine | AsyncConnection, *models: object, notify: bo
 
 async def uninstall(on: AsyncEngine | AsyncConnection, *models: object) -> None:
     """Removes the triggers and the changes that are not applied yet; the boards stay."""
-    removals = [each for model in _named(models) for index in declared(model) for each in _removal(index)]
+    removals = [each for model in _named(models) for index in declared(model) for each in removal(index.name)]
     await _run(on, [*_TABLES, *removals])
 
 
@@ -125,8 +142,8 @@ async def check_installed(connection: AsyncConnection, index: DeclaredIndex[Any]
     )
     values = {
         "table": _quoted.format_table(index.table),
-        "prefix": f"{_function(index)}%",
-        "described": _described(index),
+        "prefix": f"{_function(index.name)}%",
+        "described": version_of(index),
     }
     if (await connection.execute(asked, values)).scalar_one() != len(EVENTS):
         raise StartupError(
@@ -192,11 +209,11 @@ def _microseconds(timestamp: str) -> str:
     return f"least(extract(epoch FROM {timestamp}) * 1000000, 9e18)::bigint"
 
 
-def _function(index: DeclaredIndex[Any]) -> str:
-    return f"laurels_{digest(index.name)}"
+def _function(name: str) -> str:
+    return f"laurels_{digest(name)}"
 
 
-def _described(index: DeclaredIndex[Any]) -> str:
+def version_of(index: DeclaredIndex[Any]) -> str:
     """The function's comment: its index, and a digest of its body that does not depend on `notify`."""
     return f"leaderboard {index.name}, {digest(_body(index, notify=True))}"
 
@@ -263,28 +280,19 @@ _SEEN: Final = {
 
 
 def _statements(index: DeclaredIndex[Any], *, notify: bool) -> list[str]:
-    function = _function(index)
+    function = _function(index.name)
     table = table_name(index)
     return [
         (
             f"CREATE OR REPLACE FUNCTION {SCHEMA}.{function}() RETURNS trigger LANGUAGE plpgsql {_SETTINGS} "
             f"AS $laurels${_body(index, notify=notify)}$laurels$"
         ),
-        f"COMMENT ON FUNCTION {SCHEMA}.{function}() IS {_literal(_described(index))}",
+        f"COMMENT ON FUNCTION {SCHEMA}.{function}() IS {_literal(version_of(index))}",
         *(
             f"CREATE OR REPLACE TRIGGER {function}_{change.lower()} AFTER {change} ON {table} {seen} "
             f"FOR EACH STATEMENT EXECUTE FUNCTION {SCHEMA}.{function}()"
             for change, seen in _SEEN.items()
         ),
+        f"COMMENT ON TRIGGER {function}_insert ON {table} IS {_literal(str(Description.of(index)))}",
         f"INSERT INTO {SCHEMA}.indexes (index) VALUES ({_literal(index.name)}) ON CONFLICT DO NOTHING",
-    ]
-
-
-def _removal(index: DeclaredIndex[Any]) -> list[str]:
-    return [
-        f"DROP FUNCTION IF EXISTS {SCHEMA}.{_function(index)}() CASCADE",
-        *(
-            f"DELETE FROM {SCHEMA}.{table} WHERE index = {_literal(index.name)}"
-            for table in ("outbox", "positions", "indexes")
-        ),
     ]
