@@ -290,7 +290,7 @@ ASKS_THE_CLOCK = {"now", "today", "utcnow", "time", "time_ns", "monotonic"}
 ROOMS = {
     "redis": {"valkey"},
     "sqlalchemy": {"postgres", "doctor", "index"},
-    "alembic": {"postgres"},
+    "alembic": {"index", "postgres"},
     "psycopg": {"postgres"},
     "fastapi": {"http"},
     "httpx": {"client"},

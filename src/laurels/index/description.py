@@ -42,9 +42,11 @@ class Description(msgspec.Struct, frozen=True, omit_defaults=True):
     name: str | None = None
     """The label of the index; by default its score."""
     schema: str | None = None
+    notify: bool = True
+    """Whether a commit wakes the process that maintains the index."""
 
     @classmethod
-    def of(cls, index: DeclaredIndex[Any]) -> Self:
+    def of(cls, index: DeclaredIndex[Any], *, notify: bool = True) -> Self:
         return cls(
             table=str(index.table.name),
             score=str(index.score.name),
@@ -53,6 +55,7 @@ class Description(msgspec.Struct, frozen=True, omit_defaults=True):
             at=None if index.at is None else str(index.at.name),
             name=None if index.label == index.score.name else index.label,
             schema=None if index.table.schema is None else str(index.table.schema),
+            notify=notify,
         )
 
     @classmethod
@@ -61,6 +64,11 @@ class Description(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def __str__(self) -> str:
         return msgspec.json.encode(self).decode()
+
+    @property
+    def index_name(self) -> str:
+        """The name of the index in the database: `game_scores.score`."""
+        return ".".join(filter(None, (self.schema, self.table, self.name or self.score)))
 
     def fields(self) -> dict[str, Any]:
         """Everything but what has its default."""

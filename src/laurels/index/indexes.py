@@ -13,6 +13,7 @@ from laurels.boards.retention import Retention
 from laurels.errors import Conflict, InvalidInput
 from laurels.index.apply import Applier
 from laurels.index.declare import declared, declared_as, models_of
+from laurels.index.installed import check_grants
 from laurels.index.query import Ranking, bind, unbind
 from laurels.index.records import fetch
 from laurels.index.triggers import CHANNEL, check_installed
@@ -62,9 +63,10 @@ class Indexes:
         await self.close()
 
     async def open(self) -> None:
-        """Raises `StartupError` when the triggers of an index are not installed."""
+        """Raises `StartupError` when the triggers of an index are not installed, or the role lacks rights."""
         indexes = [index for model in self.models for index in declared(model)]
         async with self.engine.connect() as connection:
+            await check_grants(connection, indexes)
             for index in indexes:
                 await check_installed(connection, index)
         catalog = Catalog(self.laurels.valkey, self.laurels.store)

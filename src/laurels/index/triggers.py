@@ -282,6 +282,7 @@ _SEEN: Final = {
 def _statements(index: DeclaredIndex[Any], *, notify: bool) -> list[str]:
     function = _function(index.name)
     table = table_name(index)
+    description = str(Description.of(index, notify=notify))
     return [
         (
             f"CREATE OR REPLACE FUNCTION {SCHEMA}.{function}() RETURNS trigger LANGUAGE plpgsql {_SETTINGS} "
@@ -293,6 +294,6 @@ def _statements(index: DeclaredIndex[Any], *, notify: bool) -> list[str]:
             f"FOR EACH STATEMENT EXECUTE FUNCTION {SCHEMA}.{function}()"
             for change, seen in _SEEN.items()
         ),
-        f"COMMENT ON TRIGGER {function}_insert ON {table} IS {_literal(str(Description.of(index)))}",
+        f"COMMENT ON TRIGGER {function}_insert ON {table} IS {_literal(description)}",
         f"INSERT INTO {SCHEMA}.indexes (index) VALUES ({_literal(index.name)}) ON CONFLICT DO NOTHING",
     ]
