@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from laurels.index.declare import DeclaredIndex
 
 # Triggers of partitions are copies; only those of the table itself count.
-_INSTALLED: Final = f"""
+INSTALLED: Final = f"""
 SELECT obj_description(p.oid, 'pg_proc') AS version,
        (SELECT obj_description(oid, 'pg_trigger') FROM pg_trigger
         WHERE tgfoid = p.oid AND obj_description(oid, 'pg_trigger') IS NOT NULL LIMIT 1) AS description,
@@ -63,6 +63,11 @@ class Installed(NamedTuple):
     triggers: int
     """How many of its triggers are there and enabled."""
 
+    @property
+    def is_orphan(self) -> bool:
+        """Whether its table is gone, and its triggers with it."""
+        return self.description is None and not self.triggers
+
     def is_of(self, index: DeclaredIndex[Any]) -> bool:
         """Whether it is installed as this declaration needs it."""
         return self.version == version_of(index) and self.triggers == len(EVENTS)
@@ -70,7 +75,12 @@ class Installed(NamedTuple):
 
 def installed(connection: Connection) -> dict[str, Installed]:
     """The indexes of a database, by name."""
-    found = (_read(*row) for row in connection.execute(text(_INSTALLED)))
+    return read_installed(connection.execute(text(INSTALLED)))
+
+
+def read_installed(rows: Iterable[Iterable[Any]]) -> dict[str, Installed]:
+    """From the rows of the query `INSTALLED`."""
+    found = (_read(*row) for row in rows)
     return {each.name: each for each in found}
 
 

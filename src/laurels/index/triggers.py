@@ -84,10 +84,15 @@ def ddl_of(*indexes: DeclaredIndex[Any], notify: bool = True) -> list[str]:
     return statements
 
 
+def removal_of_triggers(name: str) -> list[str]:
+    """The statements that stop capturing changes for an index, by its name: `game_scores.score`."""
+    return [f"DROP FUNCTION IF EXISTS {SCHEMA}.{_function(name)}() CASCADE"]
+
+
 def removal(name: str) -> list[str]:
-    """The statements that remove an index by its name, `game_scores.score`, with its pending changes."""
+    """The statements that remove an index by its name, with its pending changes."""
     return [
-        f"DROP FUNCTION IF EXISTS {SCHEMA}.{_function(name)}() CASCADE",
+        *removal_of_triggers(name),
         *(
             f"DELETE FROM {SCHEMA}.{table} WHERE index = {_literal(name)}"
             for table in ("outbox", "positions", "indexes")
