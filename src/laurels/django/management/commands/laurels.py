@@ -1,4 +1,4 @@
-"""`manage.py laurels build|verify|status|run`."""
+"""`manage.py laurels build|rebuild|verify|status|run`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         actions = parser.add_subparsers(dest="action", required=True)
         for name, text in {
-            "build": "index all rows that are there, and apply what waits",
+            "build": "index the rows that are there, and apply what waits",
+            "rebuild": "index all rows again, beside what is read meanwhile",
             "verify": "compare every row with every window; exits with 1 if they differ",
             "status": "show what each leaderboard has, and what waits",
         }.items():
@@ -54,14 +55,24 @@ class Command(BaseCommand):
             opened.run(indexes.caught_up(twin))
         self._status(chosen, opened)
 
+    def _rebuild(self, chosen: list[tuple[DjangoIndexes, type[Any]]], opened: Opened) -> None:
+        for indexes, twin in chosen:
+            opened.run(indexes.rebuild(twin))
+        self._status(chosen, opened)
+
     def _verify(self, chosen: list[tuple[DjangoIndexes, type[Any]]], opened: Opened) -> None:
         is_equal = True
         for indexes, twin in chosen:
             found = opened.run(indexes.verify(twin))
             is_equal &= found.is_equal
-            self.stdout.write(f"{twin.__name__}: {found}")
+            self.stdout.write(
+                f"{twin.__name__}: {found.records} rows, {found.entries} entries, "
+                f"{found.different} differences"
+            )
+            for difference in found.differences:
+                self.stdout.write(f"  {difference}")
         if not is_equal:
-            raise CommandError("the leaderboards differ from their tables: run manage.py laurels build")
+            raise CommandError("the leaderboards differ from their tables: run manage.py laurels rebuild")
 
     def _status(self, chosen: list[tuple[DjangoIndexes, type[Any]]], opened: Opened) -> None:
         for indexes, twin in chosen:
