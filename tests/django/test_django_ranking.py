@@ -52,6 +52,7 @@ def test_a_place_is_asked_for_by_row_or_key():
     ranking = SCORES
     assert ranking.rank(low) == ranking.rank(low.pk) == 3
     assert (ranking.score(high), ranking.dense_rank(high), ranking.rank(10**9)) == (70, 1, None)
+    assert (ranking.rank_of_score(65), shown(ranking.between(55, 65))) == (2, [(2, 60)])
     assert (ranking.count(), len(ranking), ranking.percentile(1)) == (3, 3, 70)
     assert shown(ranking.around(high, above=1, below=1)) == [(1, 70), (2, 60)]
     assert [(each.rank, each.key) for each in ranking.among([low, high.pk])] == [(1, high.pk), (3, low.pk)]
@@ -70,10 +71,27 @@ def test_groups_are_named_by_values_choices_and_rows():
     assert shown(fastest.group(team).top(9)) == shown(fastest.group(team.pk).top(9)) == [(1, 50)]
     with pytest.raises(InvalidInput, match="has 2 levels of groups"):
         ranking.group("asia", 1, 2).top(1)
-    with pytest.raises(InvalidInput, match="GameScore has several: name one of score, fastest"):
+    with pytest.raises(InvalidInput, match="GameScore has several: name one of score, teams, fastest"):
         GameScore.leaderboard.top(1)
     with pytest.raises(InvalidInput, match=r"GameScore has no index 'fast'; did you mean fastest\?"):
         ranking.index("fast").top(1)
+
+
+def test_rows_of_one_member_are_one_entry_with_the_row_that_makes_it():
+    reds, blues = Team.objects.create(name="reds"), Team.objects.create(name="blues")
+    add(50, 70, team=reds)
+    (row,) = add(60, team=blues)
+    add(90)
+    ranking = GameScore.leaderboard.index("teams")
+    assert [(each.rank, each.item.team_id, each.score) for each in ranking.top(9)] == [
+        (1, reds.pk, 70), (2, blues.pk, 60),
+    ]  # fmt: skip
+    assert ranking.rank(blues) == ranking.rank(blues.pk) == ranking.rank(row) == 2
+    assert shown(ranking.around(row, above=1, below=0)) == [(1, 70), (2, 60)]
+    assert shown(ranking.period("weekly").top(1)) == [(1, 70)]
+    GameScore.objects.filter(score=70).delete()
+    GameScore.leaderboard.caught_up()
+    assert shown(ranking[0:9]) == [(1, 60), (2, 50)]
 
 
 def test_windows_can_be_asked_for():
@@ -183,7 +201,7 @@ def test_every_read_of_an_index_is_here_and_has_its_twin():
             if not name.startswith("_") and inspect.iscoroutinefunction(each) is is_async and callable(each)
         }
 
-    steps = {"index", "group", "window", "using"}
+    steps = {"index", "group", "period", "window", "using"}
     here = reads(ModelRanking, is_async=False) - steps
     assert {f"a{name}" for name in here} == reads(ModelRanking, is_async=True)
     assert reads(Ranking, is_async=True) - here == {"standing"}

@@ -214,6 +214,28 @@ def test_a_removed_table_takes_its_index_along_and_both_come_back(project: Proje
     assert project.is_in_step(model.metadata)
 
 
+def test_an_index_of_members_brings_its_indexes_on_the_table_along(project: Project):
+    both = with_scores(
+        LeaderboardIndex(score="score", member="region", windows=["all_time"]),
+        LeaderboardIndex(score="score", member="region", aggregate="sum", name="total"),
+    )
+    script = project.revision(both.metadata)
+    assert "member={'region': 'text'}, best_of_all_time=True)" in script
+    assert project.is_in_step(both.metadata)
+    found = "SELECT count(*) FROM pg_indexes WHERE tablename = 'game_scores' AND indexname LIKE 'laurels%'"
+    with project.connected() as connection:
+        assert connection.execute(text(found)).scalar_one() == 2
+    project.revision(with_scores(PLAIN).metadata)
+    with project.connected() as connection:
+        assert connection.execute(text(found)).scalar_one() == 1  # what was replaced is still there
+    project.downgrade(both.metadata)
+    assert project.is_in_step(both.metadata)
+    project.upgrade(both.metadata)
+    project.revision(MetaData())
+    with project.connected() as connection:
+        assert connection.execute(text(found)).scalar_one() == 0
+
+
 def test_windows_and_order_need_no_migration(project: Project):
     project.revision(with_scores(PLAIN).metadata)
     other = LeaderboardIndex(score="score", window="monthly", keep=2, order="asc")

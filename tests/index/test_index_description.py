@@ -52,7 +52,17 @@ def with_every_kind() -> type[Any]:
     return Take
 
 
-@pytest.mark.parametrize("model", [score_model(), score_model(group_by=["region", "city"])])
+@pytest.mark.parametrize(
+    "model",
+    [
+        score_model(),
+        score_model(group_by=["region", "city"], on_update="keep"),
+        score_model(member="level", at="seen"),
+        score_model(member="level", windows=["weekly", "all_time"]),
+        score_model(member="level", windows=["all_time"], at="seen", group_by=["region"]),
+        score_model(member="level", aggregate="sum", windows=["all_time"]),
+    ],
+)
 def test_a_description_installs_the_same_triggers_as_its_model(model: type[Any]):
     (index,) = declared(model)
     assert ddl_of(Description.read(str(Description.of(index))).declared()) == ddl(model)

@@ -70,16 +70,16 @@ async def test_each_kind_of_difference_is_found(index: Indexes, model: type[Any]
     await laurels.remove(board, f"{3:019}")
     found = await index.verify()
     assert {(each.key, each.window, each.group, each.expected, each.found) for each in found.differences} == {
-        (15, 20386, (), 15, 999),
-        (None, 20386, (), None, 1),
-        (3, 20385, (), 3, None),
-        (3, 20385, ("eu",), 3, None),
+        (15, "every_86400s 20386", (), 15, 999),
+        (None, "every_86400s 20386", (), None, 1),
+        (3, "every_86400s 20385", (), 3, None),
+        (3, "every_86400s 20385", ("eu",), 3, None),
     }
     assert found.different == 4
     told = sorted(map(str, found.differences))
-    assert told[-1].endswith(".score None, window 20386: 1 should not be there")
-    assert any(each.endswith(".score 3, window 20385 of eu: 3 is missing") for each in told)
-    assert any(each.endswith(".score 15, window 20386: 999 should be 15") for each in told)
+    assert told[-1].endswith(".score None, window every_86400s 20386: 1 should not be there")
+    assert any(each.endswith(".score 3, window every_86400s 20385 of eu: 3 is missing") for each in told)
+    assert any(each.endswith(".score 15, window every_86400s 20386: 999 should be 15") for each in told)
     await index.rebuild()
     assert (await index.verify()).is_equal
 
@@ -87,8 +87,8 @@ async def test_each_kind_of_difference_is_found(index: Indexes, model: type[Any]
 async def test_prefixes_without_entries_are_found(index: Indexes, model: type[Any], laurels: Laurels):
     await laurels.valkey.command("ZPOPMIN", key_of(index, model, 20386))
     missing, uneven = (await index.verify()).differences
-    assert (missing.expected is None, missing.found, missing.window) == (False, None, 20386)
-    assert (uneven.expected, uneven.found, uneven.window) == (10, 9, 20386)
+    assert (missing.expected is None, missing.found, missing.window) == (False, None, "every_86400s 20386")
+    assert (uneven.expected, uneven.found, uneven.window) == (10, 9, "every_86400s 20386")
 
 
 async def test_pending_changes_are_no_difference(index: Indexes, model: type[Any], engine: AsyncEngine):

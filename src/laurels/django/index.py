@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 Row = TypeVar("Row", bound=models.Model)
 
-# What decides which entries there are, and not what is captured: no migration needs it.
-NOT_IN_DATABASE: Final = frozenset({"window", "keep", "on_update", "order"})
+# What a migration needs: the captured columns. The rest is in Valkey.
+CAPTURED: Final = ("group_by", "member", "at", "on_update")
 DECLARABLE: Final = [
     field.name for field in fields(models_of_sqlalchemy.LeaderboardIndex) if field.name not in {"name", "_"}
 ]
@@ -116,9 +116,20 @@ class LeaderboardIndex(models.Index):
         return copy(self)
 
     def deconstruct(self) -> tuple[str, tuple[()], dict[str, Any]]:
-        captured = {name: value for name, value in self.declared.items() if name not in NOT_IN_DATABASE}
+        """What a migration needs; the name is needed by Django, and the table by its renames."""
+        captured = {name: self.declared[name] for name in CAPTURED if name in self.declared}
+        if self._finds_best_of_all_time():
+            captured["windows"] = ["all_time"]
         given = {"score": self.score, "label": self.label, "table": self.table, "name": self.name}
         return "laurels.django.LeaderboardIndex", (), given | captured
+
+    def _finds_best_of_all_time(self) -> bool:
+        """Whether an index on the table finds a member's best row (`description.is_best_of_all_time`)."""
+        return (
+            "member" in self.declared
+            and self.declared.get("aggregate", "best") == "best"
+            and "all_time" in (self.declared.get("windows") or [self.declared.get("window")])
+        )
 
     def __repr__(self) -> str:
         return f"<LeaderboardIndex: {self.index_name}>"

@@ -6,7 +6,7 @@ import asyncio
 import atexit
 import os
 import threading
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from django.apps import apps
 from django.db import connections, router
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from laurels.index import Ranking
 
 Answer = TypeVar("Answer")
+
+# How long the first read waits for indexes that are not built yet.
+BUILD_SECONDS: Final = 5.0
 
 
 class DjangoIndexes(Indexes):
@@ -76,6 +79,12 @@ class Opened:
     def caught_up(self, alias: str, model: type[Model]) -> None:
         self.run(self._of(alias, model).caught_up(self.twins[model]))
 
+    def made_by(
+        self, alias: str, model: type[Model], ranking: Ranking[Any], members: list[Any]
+    ) -> dict[Any, Any]:
+        """The primary keys of the rows that make the entries of these members."""
+        return self.run(self._of(alias, model).records(ranking, members))
+
     def indexes(self) -> dict[str, DjangoIndexes]:
         return self._indexes
 
@@ -95,8 +104,14 @@ class Opened:
             models = [twin for model, twin in self.twins.items() if router.db_for_write(model) == alias]
             if models:
                 self._indexes[alias] = await self._open_on(alias, models)
-        if self._maintain:
-            self._maintaining = [asyncio.create_task(each.run()) for each in self._indexes.values()]
+        if self._maintain and self._indexes:
+            # Most are built in a moment. Readers of a large one are told that it is not ready, meanwhile.
+            built = [asyncio.create_task(each.build()) for each in self._indexes.values()]
+            await asyncio.wait(built, timeout=BUILD_SECONDS)
+            self._maintaining = [
+                *built,
+                *(asyncio.create_task(each.run()) for each in self._indexes.values()),
+            ]
 
     async def _open_on(self, alias: str, models: list[type[Any]]) -> DjangoIndexes:
         engine = create_async_engine(url_of(alias))

@@ -19,12 +19,14 @@ from django.db import connections, models, router
 
 from laurels.django.opened import opened
 from laurels.errors import Conflict, InvalidInput
-from laurels.index.query import Ranked, Ranking
+from laurels.index.results import Ranked
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
+    from datetime import datetime
 
-    from laurels.index.query import Placing, Window
+    from laurels.index.query import Ranking
+    from laurels.index.results import Placing, Window
 
 P = ParamSpec("P")
 Row = TypeVar("Row", bound=models.Model)
@@ -64,8 +66,14 @@ class ModelRanking(Generic[Row]):
         texts = [_plain(value) for value in values]
         return self._with(lambda ranking: ranking.group(*texts))
 
-    def window(self, window: Window | int) -> ModelRanking[Row]:
-        """Another window than the current one: an item of `windows()`, or its number."""
+    def period(self, name: str) -> ModelRanking[Row]:
+        """Another of the declared windows: `period("weekly")`. By default the first."""
+        return self._with(lambda ranking: ranking.period(name))
+
+    def window(self, window: Window | datetime | int | str) -> ModelRanking[Row]:
+        """Another than the current one: an item of `windows()`, the one that contains a moment, or its id:
+        `19750`, or `"2025-w43"` of a calendar.
+        """
         return self._with(lambda ranking: ranking.window(window))
 
     def using(self, rows: models.QuerySet[Row]) -> ModelRanking[Row]:
@@ -82,22 +90,30 @@ class ModelRanking(Generic[Row]):
         """The last k rows, last first."""
         return self._listed(k, "bottom")
 
-    def around(self, key: object, above: int = 5, below: int = 5) -> list[Ranked[Row]]:
-        """A row and its neighbours; an empty list when it has no entry."""
+    def around(self, key: object, above: int = 5, below: int | None = None) -> list[Ranked[Row]]:
+        """A row and its neighbours, as many below as above unless said; empty when it has no entry."""
         given = self._key(key)
         return self._loaded(self._run(lambda ranking: ranking.around(given, above, below)))
+
+    def between(self, low: int, high: int, limit: int = 100) -> list[Ranked[Row]]:
+        """The rows with scores from `low` to `high`, best first, up to `limit`."""
+        return self._loaded(self._run(lambda ranking: ranking.between(low, high, limit)))
 
     def page(self, number: int = 1, size: int = 100) -> Page[Ranked[Row]]:
         """A page of Django: `has_next()`, `next_page_number()`. A number past the end is the last page."""
         return Paginator(self, size).get_page(number)
 
     def rank(self, key: object) -> int | None:
-        """The rank of a row or of its primary key; None when it has no entry."""
+        """The rank of a row or of its primary key, or of a member; None when it has no entry."""
         given = self._key(key)
         return self._run(lambda ranking: ranking.rank(given))
 
+    def rank_of_score(self, score: int) -> int:
+        """The rank that this score has or would have: 1 + the number of strictly better entries."""
+        return self._run(lambda ranking: ranking.rank_of_score(score))
+
     def dense_rank(self, key: object) -> int | None:
-        """1 + the number of distinct better scores; None when the row has no entry."""
+        """1 + the number of distinct better scores; None when the row has no entry. Needs `dense=True`."""
         given = self._key(key)
         return self._run(lambda ranking: ranking.dense_rank(given))
 
@@ -142,8 +158,10 @@ class ModelRanking(Generic[Row]):
     atop = _async(top)
     abottom = _async(bottom)
     aaround = _async(around)
+    abetween = _async(between)
     apage = _async(page)
     arank = _async(rank)
+    arank_of_score = _async(rank_of_score)
     adense_rank = _async(dense_rank)
     ascore = _async(score)
     apercentile = _async(percentile)
@@ -196,7 +214,13 @@ class ModelRanking(Generic[Row]):
         return ranking
 
     def _key(self, key: object) -> object:
-        return key.pk if isinstance(key, models.Model) else key
+        """What the index ranks: a member if it has one, or else a primary key."""
+        if not isinstance(key, models.Model):
+            return key
+        member = self._ranking().declared.index.member
+        if member is None or not isinstance(key, self.declarer):
+            return key.pk
+        return getattr(key, self.declarer._meta.get_field(member).attname)
 
     def _listed(self, k: int, start: Literal["top", "bottom"]) -> list[Ranked[Row]]:
         found: list[Ranked[Row]] = []
@@ -210,7 +234,17 @@ class ModelRanking(Generic[Row]):
                 return found
 
     def _placed(self, placings: Iterable[Placing]) -> list[Ranked[Row]]:
-        return self._loaded([Ranked(each.key, each.score, each.rank) for each in placings])
+        """With the rows that make these entries."""
+        ranked = [Ranked(each.key, each.score, each.rank) for each in placings]
+        ranking = self._ranking()
+        if ranked and ranking.declared.member is not None:
+            made_by = opened().made_by(self._alias, self.declarer, ranking, [each.item for each in ranked])
+            ranked = [
+                msgspec.structs.replace(each, item=made_by[each.item])
+                for each in ranked
+                if each.item in made_by
+            ]
+        return self._loaded(ranked)
 
     def _loaded(self, ranked: list[Ranked[Any]]) -> list[Ranked[Row]]:
         """With rows in place of their keys, in one query."""

@@ -21,6 +21,7 @@ from laurels.errors import (
     DropNotAllowed,
     FieldError,
     Forbidden,
+    IndexNotReady,
     InFlight,
     InvalidInput,
     KeyReused,
@@ -174,6 +175,8 @@ EXPLANATIONS: Final[dict[type[LaurelsError], str]] = {
     NotImplementedHere: "The server does not know the method or the `Transfer-Encoding`; `detail` says what "
     "to send.",
     Unavailable: "A store does not answer; nothing was changed. Try again after `Retry-After` seconds.",
+    IndexNotReady: "A leaderboard of a model is not built, or no process applies its changes. Try again after "
+    "`Retry-After` seconds.",
     OutcomeUnknown: "A store stopped answering mid-call, so the change may or may not have been made. "
     "Repeat it with the same id: it counts once.",
     Overloaded: "The process has as many connections as `max_connections` allows; nothing was read. Try "

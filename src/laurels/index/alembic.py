@@ -7,28 +7,33 @@ connection. Tables of Laurels are never proposed for dropping.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 from alembic.autogenerate import comparators, renderers
 from alembic.operations import MigrateOperation, Operations
+from alembic.operations.ops import DropIndexOp, ModifyTableOps
 from alembic.util import DispatchPriority
 
 from laurels.index.declare import declared, models_of
 from laurels.index.description import ColumnKind, Description
 from laurels.index.installed import installed
-from laurels.index.triggers import SCHEMA, ddl_of, removal
+from laurels.index.triggers import INDEXES_FOR, SCHEMA, ddl_of, removal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from alembic.autogenerate.api import AutogenContext
     from alembic.operations.ops import UpgradeOps
     from sqlalchemy import Connection, MetaData
 
     from laurels.index.installed import Installed
+    from laurels.index.positions import OnUpdate
 
 # Those of the indexes, and of Laurels itself where it shares the database.
 OUR_SCHEMAS: Final = {SCHEMA, "laurels"}
+# On tables of the application, which come and go with the triggers.
+OUR_INDEXES: Final = re.compile(rf"laurels_[0-9a-f]{{16}}_({'|'.join(INDEXES_FOR)})")
 
 
 @Operations.register_operation("create_leaderboard")
@@ -48,17 +53,32 @@ class CreateLeaderboard(MigrateOperation):
         *,
         key: Mapping[str, ColumnKind],
         group_by: Mapping[str, ColumnKind] | None = None,
+        member: Mapping[str, ColumnKind] | None = None,
         at: str | None = None,
         name: str | None = None,
         schema: str | None = None,
+        on_update: OnUpdate = "move",
+        best_of_all_time: bool = False,
         notify: bool = True,
     ) -> None:
         """Installs the index `name` (by default that of its score) on a table, or replaces its triggers.
 
-        `key`, `group_by`: the columns and their kinds: integer, text, uuid, date or boolean. `notify`:
-        whether a commit wakes the process that maintains the index.
+        `key`, `group_by`, `member`: the columns and their kinds: integer, text, uuid, date or boolean.
+        `notify`: whether a commit wakes the process that maintains the index.
         """
-        described = Description(table, score, dict(key), dict(group_by or {}), at, name, schema, notify)
+        described = Description(
+            table=table,
+            score=score,
+            key=dict(key),
+            group_by=dict(group_by or {}),
+            member=dict(member or {}),
+            at=at,
+            name=name,
+            schema=schema,
+            on_update=on_update,
+            best_of_all_time=best_of_all_time,
+            notify=notify,
+        )
         operations.invoke(cls(described))
 
     def reverse(self) -> MigrateOperation:
@@ -146,7 +166,7 @@ def _compare(context: AutogenContext, upgrade: UpgradeOps, schemas: set[str | No
     metadata: Any = context.metadata
     given: list[MetaData] = metadata if isinstance(metadata, list | tuple) else [metadata]
     own = {(table.schema or default, table.name) for each in given for table in each.tables.values()}
-    upgrade.ops = [operation for operation in upgrade.ops if not _is_ours(operation, own, default)]
+    upgrade.ops = list(_of_application(upgrade.ops, own, default))
     wanted = {index.name: index for model in models_of(*given) for index in declared(model)}
     there = installed(connection)
     for name, found in there.items():
@@ -167,10 +187,24 @@ def _database(context: AutogenContext) -> tuple[Connection, str | None]:
     return context.connection, context.connection.dialect.default_schema_name
 
 
-def _is_ours(operation: MigrateOperation, own: set[tuple[str | None, str]], default: str | None) -> bool:
-    """Whether it changes a table of Laurels, which is no table of the application."""
-    schema = getattr(operation, "schema", None) or default
-    return schema in OUR_SCHEMAS and (schema, getattr(operation, "table_name", "")) not in own
+def _of_application(
+    operations: Iterable[MigrateOperation], own: set[tuple[str | None, str]], default: str | None
+) -> Iterator[MigrateOperation]:
+    """The operations that do not change what is Laurels'."""
+    for operation in operations:
+        schema = getattr(operation, "schema", None) or default
+        if schema in OUR_SCHEMAS and (schema, getattr(operation, "table_name", "")) not in own:
+            continue
+        if isinstance(operation, ModifyTableOps):
+            operation.ops = [each for each in operation.ops if not _drops_ours(each)]
+            if operation.is_empty():
+                continue
+        if not _drops_ours(operation):
+            yield operation
+
+
+def _drops_ours(operation: MigrateOperation) -> bool:
+    return isinstance(operation, DropIndexOp) and bool(OUR_INDEXES.fullmatch(str(operation.index_name)))
 
 
 def _is_included(

@@ -11,7 +11,9 @@ import msgspec
 from sqlalchemy import BigInteger, Boolean, Column, Date, DateTime, Integer, MetaData, Table, Text, Uuid
 from sqlalchemy.orm import registry
 
-from laurels.index.declare import LeaderboardIndex, declared, plain_type
+from laurels.index.declaration import plain_type
+from laurels.index.declare import LeaderboardIndex, declared
+from laurels.index.positions import OnUpdate  # noqa: TC001  # msgspec reads the annotations
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -38,10 +40,15 @@ class Description(msgspec.Struct, frozen=True, omit_defaults=True):
     score: str
     key: dict[str, ColumnKind]
     group_by: dict[str, ColumnKind] = {}
+    member: dict[str, ColumnKind] = {}
+    """The column that says who is ranked, if records are not."""
     at: str | None = None
     name: str | None = None
     """The label of the index; by default its score."""
     schema: str | None = None
+    on_update: OnUpdate = "move"
+    best_of_all_time: bool = False
+    """Whether an index on the table finds a member's best record."""
     notify: bool = True
     """Whether a commit wakes the process that maintains the index."""
 
@@ -52,9 +59,12 @@ class Description(msgspec.Struct, frozen=True, omit_defaults=True):
             score=str(index.score.name),
             key=_kinds(index.key),
             group_by=_kinds(index.groups),
+            member=_kinds(() if index.member is None else (index.member,)),
             at=None if index.at is None else str(index.at.name),
             name=None if index.label == index.score.name else index.label,
             schema=None if index.table.schema is None else str(index.table.schema),
+            on_update=index.index.on_update,
+            best_of_all_time=is_best_of_all_time(index),
             notify=notify,
         )
 
@@ -76,7 +86,7 @@ class Description(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def declared(self) -> DeclaredIndex[Any]:
         """An index whose triggers are the described ones, on a model of its own."""
-        types: dict[str, Any] = {name: _TYPES[kind] for name, kind in (self.key | self.group_by).items()}
+        types: dict[str, Any] = {name: _TYPES[kind] for name, kind in self._kinds().items()}
         types.setdefault(self.score, BigInteger)
         if self.at is not None:
             types[self.at] = DateTime(timezone=True)
@@ -90,10 +100,20 @@ class Description(msgspec.Struct, frozen=True, omit_defaults=True):
         index = LeaderboardIndex(
             attributes[self.score],
             group_by=[attributes[name] for name in self.group_by],
+            member=next((attributes[name] for name in self.member), None),
             at=self.at and attributes[self.at],
+            on_update=self.on_update,
+            windows=["all_time"] if self.best_of_all_time else [],
             name=self.name or self.score,
         )
         return declared(mapped(table, [index]))[0]
+
+    def _kinds(self) -> dict[str, ColumnKind]:
+        return self.key | self.group_by | self.member
+
+
+def is_best_of_all_time(index: DeclaredIndex[Any]) -> bool:
+    return index.member is not None and index.aggregate == "best" and "all_time" in index.index.all_windows
 
 
 def mapped(table: Table, indexes: Iterable[LeaderboardIndex], name: str | None = None) -> type[Any]:

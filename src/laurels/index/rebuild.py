@@ -17,20 +17,32 @@ from sqlalchemy import text
 from laurels.boards.board import Board, WindowAddress
 from laurels.boards.retention import PARTS
 from laurels.errors import Unavailable
-from laurels.index.outbox import LONG_SECONDS, PositionChange
-from laurels.index.positions import NOWHERE
-from laurels.index.writes import CursorMove, IndexWriter, changes_of, records_a_call
+from laurels.index.outbox import LONG_SECONDS
+from laurels.index.positions import RecordMove
+from laurels.index.writes import (
+    BoardWrites,
+    CursorMove,
+    IndexWriter,
+    changes_of,
+    entry_changes,
+    records_a_call,
+    wants_of,
+)
 from laurels.valkey import functions, hashes, keyspace
 from laurels.valkey.functions import FenceLapsed
 from laurels.valkey.messages import Fence
 from laurels.valkey.names import REBUILD
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from sqlalchemy.ext.asyncio import AsyncConnection
 
     from laurels.boards.board import Target
     from laurels.index.apply import Applier
     from laurels.index.positions import Position
+    from laurels.index.rows import Want
+    from laurels.moments import Moment
     from laurels.valkey.client import Value
 
 # When the temporary windows of a killed rebuild expire.
@@ -42,14 +54,17 @@ WINDOWS_A_SWITCH: Final = 50
 class IndexRebuild:
     """One rebuild of an index."""
 
-    def __init__(self, applier: Applier) -> None:
+    def __init__(self, applier: Applier, progress: Callable[[int], None] = lambda _: None) -> None:
+        """`progress` is called with the number of records that are done."""
         self._applier = applier
+        self._progress = progress
         self._index = applier.index
         self._valkey = applier.valkey
         self._clock = applier.clock
         self._outbox = applier.outbox
         self._token = secrets.token_hex(8)
         self._made: dict[WindowAddress, Target] = {}
+        self._done: set[Want] = set()
         self._steps = 0
 
     async def run(self) -> int:
@@ -60,7 +75,7 @@ class IndexRebuild:
         beside = Board(
             board.ref, board.definition, board.version, cluster=self._valkey.is_cluster, prefix=prefix
         )
-        self._placer = IndexWriter(self._valkey, beside, self._index)
+        self._placer = IndexWriter(self._valkey, beside)
         repeatable = engine.execution_options(isolation_level="REPEATABLE READ")
         async with engine.begin() as turn:
             await self._outbox.take_turn(turn, idle=LONG_SECONDS)
@@ -82,35 +97,59 @@ class IndexRebuild:
         names = self._temporary_names()
         await functions.adopt(self._valkey, names[:1], self._placer.board.version)
         entries = 0
-        async for records in self._outbox.records(connection, now):
+        async for records in self._applier.rows.all(connection, now):
             positions = {each.key: rule.settled(each.position, each.row, now) for each in records}
-            changed = {
-                each.key: positions[each.key] for each in records if positions[each.key] != each.position
-            }
-            if changed:
-                await self._outbox.place(connection, changed)
+            if not self._index.is_computed:
+                changed = {
+                    each.key: positions[each.key]
+                    for each in records
+                    if not self._index.is_stored(each.position, positions[each.key])
+                }
+                if changed:
+                    await self._outbox.store(connection, changed)
             entries += sum(1 for position in positions.values() if rule.windows(position, now))
-            await self._write(positions)
+            await self._write(connection, positions)
             await turn.execute(text("SELECT 1"))  # keeps the turn from being idle, and fails if it is lost
+            self._progress(entries)
         for name in names:
             await self._valkey.run(keyspace.expire(name, ABANDONED_SECONDS))
-        await self._outbox.forget_absent(connection)
+        await self._applier.rows.forget_absent(connection)
         return entries
 
-    async def _write(self, positions: dict[str, Position]) -> None:
-        now = self._clock()
-        of_text, size = self._index.members.of_text, records_a_call(self._index)
-        moved = [(of_text(key), PositionChange(NOWHERE, position)) for key, position in positions.items()]
+    async def _write(self, connection: AsyncConnection, positions: dict[str, Position]) -> None:
+        now, size = self._clock(), records_a_call(self._index)
+        moved = [(key, RecordMove((), position)) for key, position in positions.items()]
         for first in range(0, len(moved), size):
-            changes = changes_of(self._index, moved[first : first + size], now)
-            targets = self._placer.targets(changes, now)
-            self._made |= {target.address: target for target in targets}
-            step = CursorMove(str(self._steps or ""), str(self._steps + 1))
-            self._steps += 1
-            await self._placer.place(targets, now, step)
-            await self._limit_life(targets)
+            chunk = moved[first : first + size]
+            if self._index.member is None:
+                await self._place(changes_of(self._index, chunk, now), now)
+            else:
+                await self._place(await self._of_members(connection, chunk, now), now)
 
-    async def _limit_life(self, targets: dict[Target, dict[bytes, bytes]]) -> None:
+    async def _of_members(
+        self, connection: AsyncConnection, chunk: list[tuple[str, RecordMove]], now: Moment
+    ) -> BoardWrites:
+        """The entries of the members of these records. Those of one member come together, so its entries are
+        remembered until the next member.
+        """
+        wants: dict[Want, Target] = {}
+        for _, move in chunk:
+            wants |= wants_of(self._index, move, now)
+        wants = {want: target for want, target in wants.items() if want not in self._done}
+        last = next((move.after[-1].member for _, move in reversed(chunk) if move.after), None)
+        self._done = {want for want in (*self._done, *wants) if want.member == last}
+        return entry_changes(self._index, wants, await self._applier.rows.entries(connection, wants))
+
+    async def _place(self, changes: BoardWrites, now: Moment) -> None:
+        if not changes.targets:
+            return
+        self._made |= changes.targets
+        step = CursorMove(str(self._steps or ""), str(self._steps + 1))
+        self._steps += 1
+        await self._placer.place(changes, now, step)
+        await self._limit_life(changes.targets.values())
+
+    async def _limit_life(self, targets: Iterable[Target]) -> None:
         """Lets temporary windows expire whose final ones never do."""
         lasting = [target for target in targets if not target.seconds_to_live(self._clock())]
         await self._valkey.run_all(

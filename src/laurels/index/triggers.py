@@ -20,8 +20,9 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from laurels.errors import InvalidInput, StartupError
-from laurels.index.declare import declared, digest, models_of, plain_type
-from laurels.index.description import Description
+from laurels.index.declaration import digest, plain_type
+from laurels.index.declare import declared, models_of
+from laurels.index.description import Description, is_best_of_all_time
 from laurels.moments import datetime_of
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ KEY_BYTES: Final = 256
 # The longest other column: a UUID. An integer has 20 with its sign, a date 10.
 OTHER_KEY_BYTES: Final = 36
 EVENTS: Final = ("INSERT", "UPDATE", "DELETE", "TRUNCATE")
+# What the indexes on a table find, which end with these words: all records of a member, or its best.
+INDEXES_FOR: Final = ("member", "best")
 
 _TABLES: Final = (
     f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}",
@@ -47,8 +50,20 @@ _TABLES: Final = (
     op text NOT NULL CHECK (op IN ('put', 'nil', 'gone', 'clear')),
     score bigint,
     groups text[],
+    member text,
     moment bigint NOT NULL,
+    old_score bigint,
+    old_groups text[],
+    old_member text,
+    old_moment bigint,
+    written timestamptz NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (index, seq)
+)""",
+    f"""CREATE TABLE IF NOT EXISTS {SCHEMA}.moments (
+    index text NOT NULL,
+    key text NOT NULL,
+    moment bigint NOT NULL,
+    PRIMARY KEY (index, key)
 )""",
     f"""CREATE TABLE IF NOT EXISTS {SCHEMA}.positions (
     index text NOT NULL,
@@ -86,7 +101,18 @@ def ddl_of(*indexes: DeclaredIndex[Any], notify: bool = True) -> list[str]:
 
 def removal_of_triggers(name: str) -> list[str]:
     """The statements that stop capturing changes for an index, by its name: `game_scores.score`."""
-    return [f"DROP FUNCTION IF EXISTS {SCHEMA}.{_function(name)}() CASCADE"]
+    made = ", ".join(_literal(f"{_function(name)}_{of}") for of in INDEXES_FOR)
+    return [
+        f"DROP FUNCTION IF EXISTS {SCHEMA}.{_function(name)}() CASCADE",
+        # They are in the schema of the table, which a name alone does not say.
+        f"""DO $laurels$
+DECLARE found regclass;
+BEGIN
+    FOR found IN SELECT oid FROM pg_class WHERE relkind IN ('i', 'I') AND relname IN ({made}) LOOP
+        EXECUTE format('DROP INDEX %s', found);
+    END LOOP;
+END $laurels$""",
+    ]
 
 
 def removal(name: str) -> list[str]:
@@ -95,7 +121,7 @@ def removal(name: str) -> list[str]:
         *removal_of_triggers(name),
         *(
             f"DELETE FROM {SCHEMA}.{table} WHERE index = {_literal(name)}"
-            for table in ("outbox", "positions", "indexes")
+            for table in ("outbox", "positions", "moments", "indexes")
         ),
     ]
 
@@ -110,6 +136,11 @@ async def uninstall(on: AsyncEngine | AsyncConnection, *models: object) -> None:
     """Removes the triggers and the changes that are not applied yet; the boards stay."""
     removals = [each for model in _named(models) for index in declared(model) for each in removal(index.name)]
     await _run(on, [*_TABLES, *removals])
+
+
+async def uninstall_index(connection: AsyncConnection, index: DeclaredIndex[Any]) -> None:
+    """Removes the triggers of one index, and the changes that are not applied yet."""
+    await _run(connection, removal(index.name))
 
 
 def _named(models: tuple[object, ...]) -> list[type[Any]]:
@@ -165,17 +196,19 @@ def key_text(index: DeclaredIndex[Any], row: str) -> str:
 
 
 def is_indexed(index: DeclaredIndex[Any], row: str) -> str:
-    """Whether a row is indexed: it has a score, a group at each level, a moment, and a key that fits."""
-    needed = [f"{of_row(row, column)} IS NOT NULL" for column in (index.score, *index.groups)]
+    """Whether a row is indexed: it has a score, a member that fits, a group at each level, and a moment."""
+    ranked = index.key if index.member is None else (index.member,)
+    named = () if index.member is None else (index.member,)
+    needed = [f"{of_row(row, column)} IS NOT NULL" for column in (index.score, *named, *index.groups)]
     if index.at is not None:
         needed.append(f"isfinite({of_row(row, index.at)})")
     texts = [
         f"octet_length({of_row(row, column)})"
-        for column, kind in zip(index.key, index.members.kinds, strict=True)
+        for column, kind in zip(ranked, index.members.kinds, strict=True)
         if kind == "text"
     ]
     if texts:
-        others = sum(OTHER_KEY_BYTES for kind in index.members.kinds if kind != "text") + len(index.key) - 1
+        others = sum(OTHER_KEY_BYTES for kind in index.members.kinds if kind != "text") + len(ranked) - 1
         needed.append(f"{' + '.join(texts)} <= {KEY_BYTES - others}")
     return " AND ".join(needed)
 
@@ -191,6 +224,11 @@ def row_groups(index: DeclaredIndex[Any], row: str) -> str:
 
 def row_score(index: DeclaredIndex[Any], row: str) -> str:
     return f"{of_row(row, index.score)}::bigint"
+
+
+def row_member(index: DeclaredIndex[Any], row: str) -> str:
+    """The member of a row as text; NULL where each record is ranked."""
+    return "NULL::text" if index.member is None else _text(row, index.member)
 
 
 def table_name(index: DeclaredIndex[Any]) -> str:
@@ -229,11 +267,15 @@ def _literal(value: str) -> str:
 
 def _body(index: DeclaredIndex[Any], *, notify: bool) -> str:
     name = _literal(index.name)
-    insert = f"INSERT INTO {SCHEMA}.outbox (index, key, op, score, groups, moment)"
+    columns = "index, key, op, score, groups, member, moment, old_score, old_groups, old_member, old_moment"
+    insert = f"INSERT INTO {SCHEMA}.outbox ({columns})"
     moment = row_moment(index, "n") or "written"
-    put = f"{row_score(index, 'n')}, {row_groups(index, 'n')}"
+    put = f"{row_score(index, 'n')}, {row_groups(index, 'n')}, {row_member(index, 'n')}"
+    nothing, new = "NULL, NULL, NULL", "NULL, NULL, NULL, NULL"
+    old = _old(index)
     same_key = " AND ".join(f"{of_row('o', column)} = {of_row('n', column)}" for column in index.key)
-    watched = [index.score, *index.groups, *([index.at] if index.at is not None else [])]
+    optional = [column for column in (index.member, index.at) if column is not None]
+    watched = [index.score, *index.groups, *optional]
     differs = " OR ".join(f"{of_row('o', each)} IS DISTINCT FROM {of_row('n', each)}" for each in watched)
     is_new = f"{of_row('o', index.key[0])} IS NULL"
     indexed = f"({is_indexed(index, 'n')})"
@@ -246,30 +288,39 @@ DECLARE
 BEGIN
     IF TG_OP = 'INSERT' THEN
         {insert}
-        SELECT {name}, {key_text(index, "n")}, 'put', {put}, {moment} FROM after_it n WHERE {indexed};
+        SELECT {name}, {key_text(index, "n")}, 'put', {put}, {moment}, {new} FROM after_it n WHERE {indexed};
         changed := FOUND;
     ELSIF TG_OP = 'UPDATE' THEN
         {insert}
-        SELECT {name}, {key_text(index, "o")}, 'gone', NULL, NULL, written FROM before_it o
+        SELECT {name}, {key_text(index, "o")}, 'gone', {nothing}, written, {old} FROM before_it o
         WHERE NOT EXISTS (SELECT FROM after_it n WHERE {same_key});
         changed := FOUND;
         {insert}
         SELECT {name}, {key_text(index, "n")}, CASE WHEN {indexed} THEN 'put' ELSE 'nil' END,
-               {put}, coalesce(CASE WHEN {indexed} THEN {moment} END, written)
+               {put}, coalesce(CASE WHEN {indexed} THEN {moment} END, written), {old}
         FROM after_it n LEFT JOIN before_it o ON {same_key}
         WHERE ({is_new} AND {indexed}) OR (NOT {is_new} AND ({differs}));
         changed := changed OR FOUND;
     ELSIF TG_OP = 'DELETE' THEN
         {insert}
-        SELECT {name}, {key_text(index, "o")}, 'gone', NULL, NULL, written FROM before_it o;
+        SELECT {name}, {key_text(index, "o")}, 'gone', {nothing}, written, {old} FROM before_it o;
         changed := FOUND;
     ELSE
-        {insert} VALUES ({name}, NULL, 'clear', NULL, NULL, written);
+        {insert} VALUES ({name}, NULL, 'clear', {nothing}, written, {new});
         changed := true;
     END IF;
     {wake}
     RETURN NULL;
 END"""
+
+
+def _old(index: DeclaredIndex[Any]) -> str:
+    """The former values of a row that was indexed, where its entries follow from them."""
+    if index.index.on_update == "keep":
+        return "NULL, NULL, NULL, NULL"
+    values = (row_score(index, "o"), row_groups(index, "o"), row_member(index, "o"), row_moment(index, "o"))
+    was_indexed = is_indexed(index, "o")
+    return ", ".join(f"CASE WHEN {was_indexed} THEN {value} END" if value else "NULL" for value in values)
 
 
 # Transition tables have no statistics, and PostgreSQL caches the plan of the first statement. Without this
@@ -289,6 +340,10 @@ def _statements(index: DeclaredIndex[Any], *, notify: bool) -> list[str]:
     table = table_name(index)
     description = str(Description.of(index, notify=notify))
     return [
+        *(
+            f"CREATE INDEX IF NOT EXISTS {name} ON {table} ({', '.join(columns)})"
+            for name, columns in member_indexes(index).items()
+        ),
         (
             f"CREATE OR REPLACE FUNCTION {SCHEMA}.{function}() RETURNS trigger LANGUAGE plpgsql {_SETTINGS} "
             f"AS $laurels${_body(index, notify=notify)}$laurels$"
@@ -302,3 +357,20 @@ def _statements(index: DeclaredIndex[Any], *, notify: bool) -> list[str]:
         f"COMMENT ON TRIGGER {function}_insert ON {table} IS {_literal(description)}",
         f"INSERT INTO {SCHEMA}.indexes (index) VALUES ({_literal(index.name)}) ON CONFLICT DO NOTHING",
     ]
+
+
+def member_indexes(index: DeclaredIndex[Any]) -> dict[str, list[str]]:
+    """The indexes on the table that find a member's records, by name."""
+    if index.member is None:
+        return {}
+    name, member, score = (
+        _function(index.name),
+        _quoted.quote(index.member.name),
+        _quoted.quote(index.score.name),
+    )
+    found: dict[str, list[str]] = {}
+    if index.at is not None:
+        found[f"{name}_member"] = [member, _quoted.quote(index.at.name), score]
+    if is_best_of_all_time(index):
+        found[f"{name}_best"] = [member, score]
+    return found or {f"{name}_member": [member]}

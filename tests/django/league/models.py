@@ -32,7 +32,14 @@ class GameScore(models.Model):
 
     class Meta:
         indexes = [
-            LeaderboardIndex(score="score", group_by=["region", "tier"]),
+            LeaderboardIndex(score="score", group_by=["region", "tier"], dense=True),
+            LeaderboardIndex(
+                score="score",
+                label="teams",
+                member="team",
+                windows=["all_time", "weekly"],
+                timezone="Asia/Tokyo",
+            ),
             LeaderboardIndex(score="seconds", label="fastest", group_by=["team_id"], order="asc"),
             models.Index(fields=["seconds"], name="plain"),
         ]

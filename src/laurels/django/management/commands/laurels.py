@@ -52,12 +52,12 @@ class Command(BaseCommand):
 
     def _build(self, chosen: list[tuple[DjangoIndexes, type[Any]]], opened: Opened) -> None:
         for indexes, twin in chosen:
-            opened.run(indexes.caught_up(twin))
+            opened.run(indexes.build(twin, self._progress))
         self._status(chosen, opened)
 
     def _rebuild(self, chosen: list[tuple[DjangoIndexes, type[Any]]], opened: Opened) -> None:
         for indexes, twin in chosen:
-            opened.run(indexes.rebuild(twin))
+            opened.run(indexes.rebuild(twin, self._progress))
         self._status(chosen, opened)
 
     def _verify(self, chosen: list[tuple[DjangoIndexes, type[Any]]], opened: Opened) -> None:
@@ -76,11 +76,16 @@ class Command(BaseCommand):
 
     def _status(self, chosen: list[tuple[DjangoIndexes, type[Any]]], opened: Opened) -> None:
         for indexes, twin in chosen:
-            for index in declared(twin):
-                count = opened.run(indexes.leaderboard(twin, index.label).count())
-                self.stdout.write(f"{index.name}: {count} entries in {indexes.board(index)}")
-        for indexes in opened.indexes().values():
-            self.stdout.write(f"{opened.run(indexes.waiting())} changes wait")
+            boards = {index.name: indexes.board(index) for index in declared(twin)}
+            for each in opened.run(indexes.status(twin)):
+                built = "built" if each.is_built else "not built: run manage.py laurels build"
+                kept = "maintained" if each.is_maintained else "not maintained: run manage.py laurels run"
+                self.stdout.write(
+                    f"{each.index}: {built}, {kept}, {each.waiting} changes wait, board {boards[each.index]}"
+                )
+
+    def _progress(self, rows: int) -> None:
+        self.stdout.write(f"  {rows:,} rows")
 
     def _run(self) -> None:
         ended = threading.Event()
