@@ -123,6 +123,7 @@ MAY_USE = {
         "logs",
         "moments",
         "scores",
+        "sync",
         "valkey",
         "wording",
     },
@@ -153,6 +154,7 @@ MAY_USE = {
         "boards.store",
         "embedded",
         "errors",
+        "index",
         "jobs.state",
         "jobs.store",
         "journal.streams",
@@ -206,9 +208,11 @@ MAY_USE = {
 }
 # Classes whose name another class has too, and why.
 MAY_SHARE_A_NAME = {
-    "LeaderboardIndex": "what SQLAlchemy's models declare, and Django's: a program has one kind of models",
-    "Laurels": "the engine, async and not: a program imports the one that it needs",
     "Command": "Django finds a management command by this name",
+    "Indexes": "as `Laurels`",
+    "Laurels": "the engine, async and not: a program imports the one that it needs",
+    "LeaderboardIndex": "what SQLAlchemy's models declare, and Django's: a program has one kind of models",
+    "Ranking": "as `Laurels`",
     "Snapshot": "a schema of the API, and an update that `laurels.client` offers",
     "Window": "`laurels` and `laurels.index` each offer one: what a board declares, and what a model has had",
 }
@@ -259,6 +263,7 @@ PURE = {
     "history.snapshot_policy",
     "index.fusion",
     "index.positions",
+    "index.results",
     "jobs.schedule",
     "jobs.state",
     "journal.entry",

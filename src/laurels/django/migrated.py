@@ -7,7 +7,7 @@ from typing import Final
 from django.db import connections, transaction
 
 from laurels.index.installed import INSTALLED, read_installed
-from laurels.index.triggers import SCHEMA, removal
+from laurels.index.triggers import SCHEMA, removal_of
 
 _KNOWN: Final = f"SELECT index FROM {SCHEMA}.indexes"  # noqa: S608  # our own name
 
@@ -29,5 +29,5 @@ def remove_orphans(using: str, **_: object) -> None:
         known = {name for (name,) in cursor.fetchall()} | there.keys()
         for name in known:
             if name not in there or there[name].is_orphan:
-                for statement in removal(name):
+                for statement in removal_of(name):
                     cursor.execute(statement)

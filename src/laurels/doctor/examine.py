@@ -18,6 +18,7 @@ from laurels.doctor.checks import (
     judge_durability,
     judge_folder,
     judge_functions,
+    judge_indexes,
     judge_job,
     judge_journal,
     judge_memory,
@@ -31,6 +32,7 @@ from laurels.doctor.checks import (
     judge_valkey_version,
 )
 from laurels.errors import LaurelsError
+from laurels.index.orphans import known_indexes
 from laurels.jobs.store import JobStore
 from laurels.journal.streams import JournalStreams
 from laurels.masking import masked
@@ -175,6 +177,7 @@ async def _examine_valkey(valkey: Valkey, settings: Settings, *, is_new: bool) -
 async def _examine_postgres(postgres: Postgres) -> list[Finding]:
     async with postgres.reading() as connection:
         version = (await connection.execute(text("SHOW server_version_num"))).scalar_one()
+        indexes = await known_indexes(connection)
     skew = await _skew(lambda: _postgres_time(postgres))
     revision = await current_revision(postgres)
     states = await JobStore(postgres).states() if revision == expected_revision() else {}
@@ -184,6 +187,7 @@ async def _examine_postgres(postgres: Postgres) -> list[Finding]:
         judge_schema(revision, expected_revision()),
         judge_skew("PostgreSQL's clock", skew),
         *(judge_job(state, now) for state in states.values()),
+        *judge_indexes(indexes),
     ]
 
 

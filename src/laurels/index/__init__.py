@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from laurels.index.declare import LeaderboardIndex
     from laurels.index.fused import Fused, Fusion, Parallel, fuse
     from laurels.index.indexes import Indexes
+    from laurels.index.orphans import drop_orphan
     from laurels.index.query import Ranking, leaderboard
     from laurels.index.results import IndexStatus, Placing, Ranked, RankedPage, Window
     from laurels.index.similar import Similar, hnsw_index
@@ -63,6 +64,7 @@ __all__ = [
     "Verification",
     "Window",
     "ddl",
+    "drop_orphan",
     "fuse",
     "hnsw_index",
     "install",
@@ -89,6 +91,7 @@ __getattr__ = lazy_names(
         "Verification": "laurels.index.verify",
         "Window": "laurels.index.results",
         "ddl": "laurels.index.triggers",
+        "drop_orphan": "laurels.index.orphans",
         "fuse": "laurels.index.fused",
         "hnsw_index": "laurels.index.similar",
         "install": "laurels.index.triggers",

@@ -18,7 +18,7 @@ from alembic.util import DispatchPriority
 from laurels.index.declare import declared, models_of
 from laurels.index.description import ColumnKind, Description
 from laurels.index.installed import installed
-from laurels.index.triggers import INDEXES_FOR, SCHEMA, ddl_of, removal
+from laurels.index.triggers import INDEXES_FOR, SCHEMA, ddl_of, removal_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -128,7 +128,7 @@ def _create(operations: Operations, operation: CreateLeaderboard) -> None:
 
 @Operations.implementation_for(DropLeaderboard)
 def _drop(operations: Operations, operation: DropLeaderboard) -> None:
-    _run(operations, removal(operation.name))
+    _run(operations, removal_of(operation.name))
 
 
 def _run(operations: Operations, statements: Iterable[str]) -> None:

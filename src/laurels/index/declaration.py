@@ -167,10 +167,7 @@ class DeclaredIndex(Generic[Model]):
 
     def ref(self, project: str) -> BoardRef:
         """The board of the index: its name, in characters that board ids may have."""
-        plain = re.sub(r"[^A-Za-z0-9._-]", "-", self.name)
-        if plain != self.name or len(plain) > LONGEST_NAME:
-            plain = f"{plain[: LONGEST_NAME - 9]}.{digest(self.name)[:8]}"
-        return BoardRef.parse(f"{project}/{plain}")
+        return board_of(self.name, project)
 
     @cached_property
     def definition(self) -> BoardDefinition:
@@ -237,6 +234,14 @@ class DeclaredIndex(Generic[Model]):
             self.index.order,
         )
         return digest(repr(parts))
+
+
+def board_of(name: str, project: str) -> BoardRef:
+    """The board of the index with this name."""
+    plain = re.sub(r"[^A-Za-z0-9._-]", "-", name)
+    if plain != name or len(plain) > LONGEST_NAME:
+        plain = f"{plain[: LONGEST_NAME - 9]}.{digest(name)[:8]}"
+    return BoardRef.parse(f"{project}/{plain}")
 
 
 def digest(text: str) -> str:

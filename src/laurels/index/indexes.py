@@ -75,6 +75,14 @@ class Indexes:
 
     async def open(self) -> None:
         """Raises `StartupError` when the triggers of an index are not installed, or the role lacks rights."""
+        try:
+            await self._open()
+        except BaseException:
+            await self._dispose()
+            raise
+        bind(self)
+
+    async def _open(self) -> None:
         indexes = [index for model in self.models for index in declared(model)]
         async with self.engine.connect() as connection:
             await check_grants(connection, indexes)
@@ -93,12 +101,14 @@ class Indexes:
                 retention,
                 self.laurels.clock,
             )
-        bind(self)
 
     async def close(self) -> None:
         unbind(self)
         for applier in self._appliers.values():
             await applier.settled()
+        await self._dispose()
+
+    async def _dispose(self) -> None:
         if self.engine is not self._given:
             await self.engine.dispose()
 

@@ -36,11 +36,9 @@ class _Result(msgspec.Struct, frozen=True):
         def written(value: Any, write: Callable[[Any], Any]) -> Any:  # noqa: ANN401  # as above
             return write(msgspec.structs.asdict(value) if isinstance(value, cls) else value)
 
-        return core_schema.chain_schema(
-            [
-                core_schema.no_info_before_validator_function(_fields_of, as_fields),
-                core_schema.no_info_plain_validator_function(lambda values: cls(**values)),
-            ],
+        return core_schema.no_info_after_validator_function(
+            lambda values: cls(**values),
+            core_schema.no_info_before_validator_function(_fields_of, as_fields),
             serialization=core_schema.wrap_serializer_function_ser_schema(written, schema=as_fields),
         )
 

@@ -101,9 +101,9 @@ def ddl_of(*indexes: DeclaredIndex[Any], notify: bool = True) -> list[str]:
 
 def removal_of_triggers(name: str) -> list[str]:
     """The statements that stop capturing changes for an index, by its name: `game_scores.score`."""
-    made = ", ".join(_literal(f"{_function(name)}_{of}") for of in INDEXES_FOR)
+    made = ", ".join(_literal(f"{function_of(name)}_{of}") for of in INDEXES_FOR)
     return [
-        f"DROP FUNCTION IF EXISTS {SCHEMA}.{_function(name)}() CASCADE",
+        f"DROP FUNCTION IF EXISTS {SCHEMA}.{function_of(name)}() CASCADE",
         # They are in the schema of the table, which a name alone does not say.
         f"""DO $laurels$
 DECLARE found regclass;
@@ -115,7 +115,7 @@ END $laurels$""",
     ]
 
 
-def removal(name: str) -> list[str]:
+def removal_of(name: str) -> list[str]:
     """The statements that remove an index by its name, with its pending changes."""
     return [
         *removal_of_triggers(name),
@@ -128,19 +128,30 @@ def removal(name: str) -> list[str]:
 
 async def install(on: AsyncEngine | AsyncConnection, *models: object, notify: bool = True) -> None:
     """Installs the indexes of these models, declarative bases or metadata, in one transaction."""
-    statements = list(dict.fromkeys(each for model in _named(models) for each in ddl(model, notify=notify)))
-    await _run(on, statements)
+    await _run(on, installation(*models, notify=notify))
 
 
 async def uninstall(on: AsyncEngine | AsyncConnection, *models: object) -> None:
     """Removes the triggers and the changes that are not applied yet; the boards stay."""
-    removals = [each for model in _named(models) for index in declared(model) for each in removal(index.name)]
-    await _run(on, [*_TABLES, *removals])
+    await _run(on, removal(*models))
+
+
+def installation(*models: object, notify: bool = True) -> list[str]:
+    """The statements that install the indexes of these models, declarative bases or metadata."""
+    return list(dict.fromkeys(each for model in _named(models) for each in ddl(model, notify=notify)))
+
+
+def removal(*models: object) -> list[str]:
+    """The statements that remove them."""
+    removals = [
+        each for model in _named(models) for index in declared(model) for each in removal_of(index.name)
+    ]
+    return [*_TABLES, *removals]
 
 
 async def uninstall_index(connection: AsyncConnection, index: DeclaredIndex[Any]) -> None:
     """Removes the triggers of one index, and the changes that are not applied yet."""
-    await _run(connection, removal(index.name))
+    await _run(connection, removal_of(index.name))
 
 
 def _named(models: tuple[object, ...]) -> list[type[Any]]:
@@ -178,10 +189,15 @@ async def check_installed(connection: AsyncConnection, index: DeclaredIndex[Any]
     )
     values = {
         "table": _quoted.format_table(index.table),
-        "prefix": f"{_function(index.name)}%",
+        "prefix": f"{function_of(index.name)}%",
         "described": version_of(index),
     }
-    if (await connection.execute(asked, values)).scalar_one() != len(EVENTS):
+    is_installed = (await connection.execute(asked, values)).scalar_one() == len(EVENTS)
+    for name in member_indexes(index):
+        valid = text("SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(:index)")
+        found = await connection.execute(valid, {"index": f"{_schema(index)}{name}"})
+        is_installed = is_installed and bool(found.scalar_one_or_none())
+    if not is_installed:
         raise StartupError(
             f"the leaderboard {index.name} is not installed in this database as {index.model.__name__} "
             f"declares it: run `await laurels.index.install(engine, {index.model.__name__})`, or a migration "
@@ -235,6 +251,10 @@ def table_name(index: DeclaredIndex[Any]) -> str:
     return _quoted.format_table(index.table)
 
 
+def _schema(index: DeclaredIndex[Any]) -> str:
+    return f"{_quoted.quote(index.table.schema)}." if index.table.schema else ""
+
+
 def of_row(row: str, column: Column[Any]) -> str:
     return f"{row}.{_quoted.quote(column.name)}"
 
@@ -252,7 +272,8 @@ def _microseconds(timestamp: str) -> str:
     return f"least(extract(epoch FROM {timestamp}) * 1000000, 9e18)::bigint"
 
 
-def _function(name: str) -> str:
+def function_of(name: str) -> str:
+    """The function that captures the changes of an index, by the name of the index."""
     return f"laurels_{digest(name)}"
 
 
@@ -336,7 +357,7 @@ _SEEN: Final = {
 
 
 def _statements(index: DeclaredIndex[Any], *, notify: bool) -> list[str]:
-    function = _function(index.name)
+    function = function_of(index.name)
     table = table_name(index)
     description = str(Description.of(index, notify=notify))
     return [
@@ -364,7 +385,7 @@ def member_indexes(index: DeclaredIndex[Any]) -> dict[str, list[str]]:
     if index.member is None:
         return {}
     name, member, score = (
-        _function(index.name),
+        function_of(index.name),
         _quoted.quote(index.member.name),
         _quoted.quote(index.score.name),
     )
