@@ -20,6 +20,7 @@ loading records. `Indexes` has `build()`, `status()`, `verify()`, `rebuild()` an
 - `declare`    the declared indexes of models; `declaration` says what they mean, `checker` what is wrong
 - `members`    a primary key, or a column of members, as the member of a board, in its own order
 - `positions`  the places of a record in its windows: the fold of its changes                         pure
+- `partitions` the same for partitioned tables, whose partitions come and go
 - `triggers`   the DDL that captures every change of a table in the same transaction
 - `outbox`     the changes that are not applied yet, and what is stored of records
 - `rows`       the rows of the table, and which of a member's rows makes its entry

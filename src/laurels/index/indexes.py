@@ -18,11 +18,12 @@ from laurels.index.apply import Applier
 from laurels.index.declare import declared, declared_as, models_of
 from laurels.index.installed import check_grants
 from laurels.index.maintain import LOOK_SECONDS, Maintainer, is_maintained
+from laurels.index.partitions import is_partitioned
 from laurels.index.query import Ranking, bind, unbind
 from laurels.index.records import fetch
 from laurels.index.results import IndexStatus
 from laurels.index.rows import Want
-from laurels.index.triggers import check_installed, uninstall_index
+from laurels.index.triggers import check_installed, function_of, uninstall_index
 from laurels.index.verify import Verification, verify
 from laurels.logs import get_logger
 from laurels.scores.shards import ShardedWindow
@@ -88,6 +89,9 @@ class Indexes:
             await check_grants(connection, indexes)
             for index in indexes:
                 await check_installed(connection, index)
+            partitioned = {
+                index for index in indexes if await is_partitioned(connection, function_of(index.name))
+            }
         catalog = Catalog(self.laurels.valkey, self.laurels.store)
         retention = Retention(self.laurels.valkey, catalog, self.laurels.clock)
         for index in indexes:
@@ -100,6 +104,7 @@ class Indexes:
                 catalog,
                 retention,
                 self.laurels.clock,
+                index in partitioned,
             )
 
     async def close(self) -> None:

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
     from laurels.index.declare import DeclaredIndex
 
-# Triggers of partitions are copies; only those of the table itself count.
+# Triggers of partitions have an argument; those of the table itself count.
 INSTALLED: Final = f"""
 SELECT obj_description(p.oid, 'pg_proc') AS version,
        (SELECT obj_description(oid, 'pg_trigger') FROM pg_trigger
         WHERE tgfoid = p.oid AND obj_description(oid, 'pg_trigger') IS NOT NULL LIMIT 1) AS description,
-       (SELECT count(*) FROM pg_trigger WHERE tgfoid = p.oid AND tgparentid = 0 AND tgenabled IN ('O', 'A')
-        AND tgtype & 1 = 0) AS triggers
+       (SELECT count(*) FROM pg_trigger WHERE tgfoid = p.oid AND tgnargs = 0 AND tgenabled IN ('O', 'A'))
+           AS triggers
 FROM pg_proc p
 WHERE p.pronamespace = to_regnamespace('{SCHEMA}') AND obj_description(p.oid, 'pg_proc') LIKE 'leaderboard %'
 ORDER BY 1

@@ -20,6 +20,7 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from laurels.errors import InvalidInput, StartupError
+from laurels.index import partitions
 from laurels.index.declaration import digest, plain_type
 from laurels.index.declare import declared, models_of
 from laurels.index.description import Description, is_best_of_all_time
@@ -71,12 +72,18 @@ _TABLES: Final = (
     position bytea NOT NULL,
     PRIMARY KEY (index, key)
 )""",
+    partitions.TABLE,
     f"""CREATE TABLE IF NOT EXISTS {SCHEMA}.indexes (
     index text PRIMARY KEY,
     calls bigint NOT NULL DEFAULT 0,
     built_as text NOT NULL DEFAULT ''
 )""",
 )
+
+_COLUMNS: Final = (
+    "index, key, op, score, groups, member, moment, old_score, old_groups, old_member, old_moment"
+)
+_NOW: Final = "coalesce(nullif(current_setting('laurels.now', true), '')::timestamptz, clock_timestamp())"
 
 # Other parameter styles would double a percent sign in a name.
 _quoted = postgresql.dialect(paramstyle="named").identifier_preparer
@@ -104,6 +111,7 @@ def removal_of_triggers(name: str) -> list[str]:
     made = ", ".join(_literal(f"{function_of(name)}_{of}") for of in INDEXES_FOR)
     return [
         f"DROP FUNCTION IF EXISTS {SCHEMA}.{function_of(name)}() CASCADE",
+        *partitions.removal(function_of(name)),
         # They are in the schema of the table, which a name alone does not say.
         f"""DO $laurels$
 DECLARE found regclass;
@@ -121,7 +129,7 @@ def removal_of(name: str) -> list[str]:
         *removal_of_triggers(name),
         *(
             f"DELETE FROM {SCHEMA}.{table} WHERE index = {_literal(name)}"
-            for table in ("outbox", "positions", "moments", "indexes")
+            for table in ("outbox", "positions", "moments", "partitions", "indexes")
         ),
     ]
 
@@ -288,8 +296,7 @@ def _literal(value: str) -> str:
 
 def _body(index: DeclaredIndex[Any], *, notify: bool) -> str:
     name = _literal(index.name)
-    columns = "index, key, op, score, groups, member, moment, old_score, old_groups, old_member, old_moment"
-    insert = f"INSERT INTO {SCHEMA}.outbox ({columns})"
+    insert = f"INSERT INTO {SCHEMA}.outbox ({_COLUMNS})"
     moment = row_moment(index, "n") or "written"
     put = f"{row_score(index, 'n')}, {row_groups(index, 'n')}, {row_member(index, 'n')}"
     nothing, new = "NULL, NULL, NULL", "NULL, NULL, NULL, NULL"
@@ -301,12 +308,11 @@ def _body(index: DeclaredIndex[Any], *, notify: bool) -> str:
     is_new = f"{of_row('o', index.key[0])} IS NULL"
     indexed = f"({is_indexed(index, 'n')})"
     wake = f"IF changed THEN PERFORM pg_notify('{CHANNEL}', ''); END IF;" if notify else ""
-    now = "coalesce(nullif(current_setting('laurels.now', true), '')::timestamptz, clock_timestamp())"
     return f"""
 DECLARE
-    written bigint := {_microseconds(now)};
+    written bigint := {_microseconds(_NOW)};
     changed boolean := false;
-BEGIN
+BEGIN{partitions.UNLESS_DETACHED}
     IF TG_OP = 'INSERT' THEN
         {insert}
         SELECT {name}, {key_text(index, "n")}, 'put', {put}, {moment}, {new} FROM after_it n WHERE {indexed};
@@ -333,6 +339,33 @@ BEGIN
     {wake}
     RETURN NULL;
 END"""
+
+
+def _of_partitions(index: DeclaredIndex[Any]) -> partitions.Captured:
+    name, key = _literal(index.name), key_text(index, "n")
+    put = f"{row_score(index, 'n')}, {row_groups(index, 'n')}, {row_member(index, 'n')}"
+    unknown = " AND ".join(
+        f"NOT EXISTS (SELECT FROM {SCHEMA}.{table} k WHERE k.index = {name} AND k.key = {key})"
+        for table in ("moments", "positions", "outbox")
+    )
+    gone = (
+        f"INSERT INTO {SCHEMA}.outbox ({_COLUMNS}) SELECT {name}, {key_text(index, 'o')}, 'gone', "
+        f"NULL, NULL, NULL, $1, {_old(index)} FROM {{part}} o"
+    )
+    same_key = " AND ".join(f"{of_row('o', column)} = {of_row('n', column)}" for column in index.key)
+    return partitions.Captured(
+        function_of(index.name),
+        name,
+        table_name(index),
+        _SETTINGS,
+        _SEEN,
+        _microseconds(_NOW),
+        f"INSERT INTO {SCHEMA}.outbox ({_COLUMNS}) SELECT {name}, {key}, 'put', {put}, "
+        f"{row_moment(index, 'n') or '$1'}, NULL, NULL, NULL, NULL FROM {{part}} n "
+        f"WHERE {is_indexed(index, 'n')} AND {unknown}",
+        gone,
+        f"{gone} WHERE NOT EXISTS (SELECT FROM {{own}} n WHERE {same_key})",
+    )
 
 
 def _old(index: DeclaredIndex[Any]) -> str:
@@ -376,6 +409,7 @@ def _statements(index: DeclaredIndex[Any], *, notify: bool) -> list[str]:
             for change, seen in _SEEN.items()
         ),
         f"COMMENT ON TRIGGER {function}_insert ON {table} IS {_literal(description)}",
+        *partitions.statements(_of_partitions(index)),
         f"INSERT INTO {SCHEMA}.indexes (index) VALUES ({_literal(index.name)}) ON CONFLICT DO NOTHING",
     ]
 
