@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import permutations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
@@ -156,9 +156,10 @@ class TestPositions:
         assert checked.normalized("min_max") == pytest.approx(checked.normalized("position"), abs=1e-3)
 
     def test_an_unknown_normalizer_is_refused(self):
+        unknown: Any = "minmax"
         for algorithm in (Sum, Greatest):
             with pytest.raises(InvalidInput, match=r"^normalize: .*min_max.*position"):
-                algorithm(normalize="minmax").check(1)
+                algorithm(normalize=unknown).check(1)
 
 
 @pytest.mark.parametrize(
@@ -245,7 +246,8 @@ def test_only_items_in_every_stage_pass():
 def test_an_item_passes_a_stage_that_has_it_in_any_of_its_lists(stages: list[list[list[int]]]):
     checked = [[ranked_list(*keys) for keys in stage] for stage in stages]
     found = passed(checked, ReciprocalRank())
-    passing = set.intersection(*({key for keys in stage for key in keys} for stage in stages))
+    of_stages: list[set[int]] = [{key for keys in stage for key in keys} for stage in stages]
+    passing = of_stages[0].intersection(*of_stages[1:])
     assert {item.key[0] for item in found} == passing
     everything = by_key(fused([each for stage in checked for each in stage], ReciprocalRank()))
     assert by_key(found) == {key: everything[key] for key in passing}

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from importlib import import_module
+
 from django.apps import AppConfig
 from django.db.models.signals import post_migrate
 
@@ -10,7 +12,7 @@ class LaurelsConfig(AppConfig):
     verbose_name = "Laurels"
 
     def ready(self) -> None:
-        from laurels.django import checks  # noqa: F401, PLC0415  # registers them, once the settings are there
-        from laurels.django.migrated import remove_orphans  # noqa: PLC0415  # as above
+        import_module("laurels.django.checks")  # registers them, once the settings are there
+        from laurels.django.migrated import remove_orphans  # noqa: PLC0415  # once the settings are there
 
         post_migrate.connect(remove_orphans, sender=self)

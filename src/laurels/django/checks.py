@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
 from django.apps import apps
@@ -48,9 +48,11 @@ def check_declarations(
 def check_settings(**_: Any) -> list[CheckMessage]:
     from django.conf import settings  # noqa: PLC0415  # the checks are registered before it is complete
 
-    given = getattr(settings, "LAURELS", {})
+    given: object = getattr(settings, "LAURELS", {})
     known = [field.encode_name for field in msgspec.structs.fields(Configuration)]
-    if isinstance(given, dict) and (unknown := [name for name in given if name not in known]):
+    if isinstance(given, dict) and (
+        unknown := [str(name) for name in cast("dict[str, Any]", given) if name not in known]
+    ):
         return [
             Error(
                 f"settings.LAURELS has no {name!r}.",

@@ -6,7 +6,7 @@ import re
 from copy import copy
 from dataclasses import fields
 from inspect import getattr_static
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from django.db import models
 from django.db.backends.utils import split_identifier
@@ -59,7 +59,8 @@ class LeaderboardIndex(models.Index):
         """Fields are checked by `manage.py check`, which knows the model."""
         super().__init__(fields=[score], name=name)
         # Django would check and create them as columns of an index of its own.
-        self.fields = self.fields_orders = []
+        self.fields = []
+        self.fields_orders = []
         self.score = score
         self.label = label or score
         self.table = table
@@ -82,12 +83,12 @@ class LeaderboardIndex(models.Index):
                 raise InvalidInput.at(
                     name, f"is not a field of a leaderboard; {suggestion(name, DECLARABLE)}"
                 )
-        declared = {name: _named(model, name, value) for name, value in self.declared.items()}
+        declared: dict[str, Any] = {name: _named(model, name, value) for name, value in self.declared.items()}
         return models_of_sqlalchemy.LeaderboardIndex(
             field_name(model, self.score), name=self.label, **declared
         )
 
-    def create_sql(
+    def create_sql(  # pyright: ignore[reportIncompatibleMethodOverride]  # Django runs a text as well
         self,
         model: type[models.Model],
         schema_editor: BaseDatabaseSchemaEditor,
@@ -158,7 +159,7 @@ def _attach(sender: type[models.Model], **_: object) -> None:
     """Gives each model with leaderboards its `leaderboard`, unless it has something else of this name."""
     there = getattr_static(sender, "leaderboard", None)
     if any(leaderboards_of(sender)) and (there is None or isinstance(there, Leaderboards)):
-        sender.leaderboard = Leaderboards(sender)
+        sender.leaderboard = Leaderboards(sender)  # pyright: ignore[reportAttributeAccessIssue]  # it is new
 
 
 def _named(model: type[models.Model], declared: str, value: object) -> object:
@@ -166,7 +167,8 @@ def _named(model: type[models.Model], declared: str, value: object) -> object:
     if declared in {"at", "member"} and isinstance(value, str):
         return field_name(model, value)
     if declared == "group_by" and isinstance(value, list | tuple):
-        return [field_name(model, name) if isinstance(name, str) else name for name in value]
+        names = cast("list[Any]", value)
+        return [field_name(model, name) if isinstance(name, str) else name for name in names]
     return value
 
 

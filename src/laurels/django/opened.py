@@ -54,7 +54,7 @@ class Opened:
         self.twins = twins()
         self._engines: list[AsyncEngine] = []
         self._indexes: dict[str, DjangoIndexes] = {}
-        self._maintaining: list[asyncio.Task[None]] = []
+        self._maintaining: list[asyncio.Task[Any]] = []
 
     def open(self) -> None:
         self.laurels.open()

@@ -36,12 +36,12 @@ AT_ONCE: Final = 1000
 
 
 def _async(
-    read: Callable[Concatenate[ModelRanking[Row], P], Answer],
-) -> Callable[Concatenate[ModelRanking[Row], P], Awaitable[Answer]]:
+    read: Callable[Concatenate[Any, P], Answer],
+) -> Callable[Concatenate[Any, P], Awaitable[Answer]]:
     """The twin of a read for async views; it runs where Django runs their queries."""
 
     @wraps(read)
-    async def run(self: ModelRanking[Row], *args: P.args, **kwargs: P.kwargs) -> Answer:
+    async def run(self: Any, *args: P.args, **kwargs: P.kwargs) -> Answer:
         return await sync_to_async(read)(self, *args, **kwargs)
 
     return run
@@ -220,7 +220,8 @@ class ModelRanking(Generic[Row]):
         member = self._ranking().declared.index.member
         if member is None or not isinstance(key, self.declarer):
             return key.pk
-        return getattr(key, self.declarer._meta.get_field(member).attname)
+        field: Any = self.declarer._meta.get_field(member)
+        return getattr(key, field.attname)
 
     def _listed(self, k: int, start: Literal["top", "bottom"]) -> list[Ranked[Row]]:
         found: list[Ranked[Row]] = []

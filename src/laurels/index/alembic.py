@@ -14,6 +14,7 @@ from alembic.autogenerate import comparators, renderers
 from alembic.operations import MigrateOperation, Operations
 from alembic.operations.ops import DropIndexOp, ModifyTableOps
 from alembic.util import DispatchPriority
+from sqlalchemy import MetaData
 
 from laurels.index.declare import declared, models_of
 from laurels.index.description import ColumnKind, Description
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from alembic.autogenerate.api import AutogenContext
     from alembic.operations.ops import UpgradeOps
-    from sqlalchemy import Connection, MetaData
+    from sqlalchemy import Connection
 
     from laurels.index.installed import Installed
     from laurels.index.positions import OnUpdate
@@ -164,7 +165,7 @@ def _compare(context: AutogenContext, upgrade: UpgradeOps, schemas: set[str | No
     """Leaderboards are dropped before other changes, and created after them; a downgrade reverses that."""
     connection, default = _database(context)
     metadata: Any = context.metadata
-    given: list[MetaData] = metadata if isinstance(metadata, list | tuple) else [metadata]
+    given: list[MetaData] = [metadata] if isinstance(metadata, MetaData) else list(metadata)
     own = {(table.schema or default, table.name) for each in given for table in each.tables.values()}
     upgrade.ops = list(_of_application(upgrade.ops, own, default))
     wanted = {index.name: index for model in models_of(*given) for index in declared(model)}

@@ -89,8 +89,12 @@ class Command(BaseCommand):
 
     def _run(self) -> None:
         ended = threading.Event()
+
+        def end(*_: object) -> None:
+            ended.set()
+
         for each in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(each, lambda *_: ended.set())
+            signal.signal(each, end)
         with _opened(maintain=True) as opened:
             names = ", ".join(index.name for twin in opened.twins.values() for index in declared(twin))
             self.stdout.write(f"Maintaining {names}. Ctrl-C stops.")
