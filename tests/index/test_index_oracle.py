@@ -274,7 +274,8 @@ async def agree_on_records(
                 assert [each.score for each in await asked.between(1, 3, 1000)] == inside
                 for each, entry in zip(found, expected, strict=False):
                     assert (each.item.player if oracle.aggregate else each.item.id) == entry.key
-                    assert each.item.score == each.score or oracle.aggregate == "sum"
+                    if oracle.moves and oracle.aggregate != "sum":  # else the row may have moved on
+                        assert each.item.score == each.score
                     if oracle.ties != "shared":
                         assert found[(await asked.rank(each.item) or 0) - 1] is each
 

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from laurels.embedded import Endpoints
 
 
+pytestmark = pytest.mark.usefixtures("clock")
+
+
 @pytest.fixture(scope="module")
 def sync_laurels(endpoints: Endpoints, only_clock: FixedClock) -> Generator[laurels.sync.Laurels]:
     with laurels.sync.Laurels(

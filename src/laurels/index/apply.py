@@ -134,7 +134,8 @@ class Applier:
         async with AsyncExitStack() as turn:
             connection = await turn.enter_async_context(self.engine.begin())
             state, rows = await self.outbox.begin_round(connection, ROWS_A_ROUND)
-            if state.built_as != self.index.fingerprint or any(row.op == "clear" for row in rows):
+            is_whole = state.built_as == self.index.fingerprint and not state.is_building
+            if not is_whole or any(row.op == "clear" for row in rows):
                 raise CursorMoved
             if rows:
                 moved = self.outbox.moved(rows, self.clock())
@@ -170,7 +171,7 @@ class Applier:
                 return  # another process has mended it meanwhile
             if cursor is not None and await self._finish(connection, state, cursor):
                 return
-        await self.rebuild()
+        await self.build()
 
     async def _finish(self, connection: AsyncConnection, state: IndexState, cursor: IndexCursor) -> bool:
         """Consumes what an interrupted round applied; returns whether there was such a round."""
@@ -183,16 +184,19 @@ class Applier:
         await self._consume(connection, cursor.calls, rows, self.outbox.moved(rows, self.clock()))
         return True
 
-    async def rebuild(self, progress: Callable[[int], None] = lambda _: None) -> int:
-        """Rebuilds the index from the table, while records change; returns how many records have an entry."""
+    async def build(self, progress: Callable[[int], None] = lambda _: None, *, resume: bool = True) -> int:
+        """Builds the index from the table, while records change; returns how many records have an entry.
+        `resume`: whether to go on where an interrupted build stopped.
+        """
         while True:
             try:
-                return await IndexRebuild(self, progress).run()
+                return await IndexRebuild(self, progress, resume=resume).run()
             except DefinitionChanged as changed:
                 await self.catalog.refresh(self.ref, changed.known)
 
     def _is_in_step(self, state: IndexState, cursor: IndexCursor | None) -> bool:
-        return cursor is not None and cursor.calls == state.calls and state.built_as == self.index.fingerprint
+        is_whole = state.built_as == self.index.fingerprint and not state.is_building
+        return cursor is not None and cursor.calls == state.calls and is_whole
 
     async def _cursor(self) -> IndexCursor | None:
         board = await self.catalog.board(self.ref)

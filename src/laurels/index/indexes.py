@@ -215,7 +215,7 @@ class Indexes:
             async with self.engine.begin() as connection:
                 is_built = await applier.is_built(connection)
             if not is_built:
-                entries += await applier.rebuild(progress)
+                entries += await applier.build(progress)
             await applier.catch_up()
         return entries
 
@@ -223,7 +223,7 @@ class Indexes:
         self, model: type[Any] | None = None, progress: Callable[[int], None] = lambda _: None
     ) -> int:
         """Rebuilds the indexes of one model or all; returns how many records have an entry."""
-        return sum([await applier.rebuild(progress) for applier in self._of(model)])
+        return sum([await applier.build(progress, resume=False) for applier in self._of(model)])
 
     async def verify(self, model: type[Any] | None = None) -> Verification:
         """Compares every record in PostgreSQL with every window in Valkey."""

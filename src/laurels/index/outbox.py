@@ -17,6 +17,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
+import msgspec
 from sqlalchemy import text
 
 from laurels.index.positions import (
@@ -28,6 +29,8 @@ from laurels.index.positions import (
     read_position,
     write_position,
 )
+from laurels.index.triggers import number_of
+from laurels.moments import Moment  # noqa: TC001  # msgspec reads the annotations
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -37,7 +40,6 @@ if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncConnection
 
     from laurels.index.declare import DeclaredIndex
-    from laurels.moments import Moment
 
 RECORDS_AT_ONCE: Final = 1000
 # How long a connection with the turn may be idle. A round waits for one call of Valkey, 30 seconds at most; a
@@ -74,6 +76,27 @@ class IndexState(NamedTuple):
     calls: int
     """Equal to the cursor in Valkey, unless a round was interrupted."""
     built_as: str
+    is_building: bool = False
+    """Whether a build was begun and not finished."""
+
+
+class Build(msgspec.Struct, array_like=True):
+    """How far a build is."""
+
+    token: str
+    """Of its temporary keys."""
+    built_as: str
+    version: int
+    """Of the board."""
+    begun: Moment
+    after: list[str] | None = None
+    """The place of the last record that is done."""
+    writing: list[tuple[str, Position]] = []
+    """The records that Valkey may have or not, with their positions."""
+    steps: int = 0
+    """Calls that Valkey has."""
+    records: int = 0
+    entries: int = 0
 
 
 class Unapplied(NamedTuple):
@@ -91,15 +114,15 @@ class Outbox:
         self._index = index
         self._name = {"index": index.name}
         self._keeps = index.index.on_update == "keep"
-        self._captured = f"{_CAPTURED}, {stored_of(index, 'o')} FROM laurels_index.outbox o"
+        self._captured = f"{_CAPTURED}, {stored_of(index, '%(index)s', 'o.key')} FROM laurels_index.outbox o"
         # Returns at least one row, for the state.
         changes = (
             "LEFT JOIN laurels_index.indexes i ON i.index = %(index)s "
             f"LEFT JOIN LATERAL ({self._captured} WHERE o.index = %(index)s "
             "ORDER BY o.seq LIMIT %(limit)s) c ON true ORDER BY c.seq"
         )
-        self._pending = f"SELECT i.calls, i.built_as, c.* FROM (SELECT) AS here {changes}"
-        self._begun = f"{_BEGIN} SELECT turn.is_taken, i.calls, i.built_as, c.* FROM turn {changes}"
+        self._pending = f"SELECT {_STATE}, c.* FROM (SELECT) AS here {changes}"
+        self._begun = f"{_BEGIN} SELECT turn.is_taken, {_STATE}, c.* FROM turn {changes}"
 
     async def take_turn(self, connection: AsyncConnection, *, idle: int = ROUND_SECONDS) -> None:
         """Takes the lock on applying this index, until the end of the transaction. PostgreSQL ends a
@@ -108,7 +131,7 @@ class Outbox:
         await run(connection, _TURN, {**self._name, "idle": f"{idle}s"})
 
     async def state(self, connection: AsyncConnection) -> IndexState:
-        asked = text("SELECT calls, built_as FROM laurels_index.indexes WHERE index = :index")
+        asked = text(f"SELECT {_STATE} FROM laurels_index.indexes i WHERE index = :index")
         found = (await connection.execute(asked, self._name)).one_or_none()
         return IndexState(0, "") if found is None else IndexState(*found)
 
@@ -148,6 +171,26 @@ class Outbox:
         )
         found = await run(connection, asked, {**self._name, "seqs": list(seqs)})
         return [self._change(row) for row in await found.fetchall()]
+
+    async def of_keys(self, connection: AsyncConnection, keys: Sequence[str]) -> list[CapturedChange]:
+        """The pending changes of these records."""
+        asked = f"{self._captured} WHERE o.index = %(index)s AND o.key = ANY(%(keys)s::text[]) ORDER BY o.seq"
+        found = await run(connection, asked, {**self._name, "keys": list(keys)})
+        return [self._change(row) for row in await found.fetchall()]
+
+    async def build(self, connection: AsyncConnection) -> Build | None:
+        """The build that was begun and not finished."""
+        asked = text("SELECT building FROM laurels_index.indexes WHERE index = :index")
+        stored = (await connection.execute(asked, self._name)).scalar_one_or_none()
+        return msgspec.msgpack.decode(stored, type=Build) if stored else None
+
+    async def save_build(self, connection: AsyncConnection, build: Build | None) -> None:
+        put = text(
+            "INSERT INTO laurels_index.indexes (index, building) VALUES (:index, :building) "
+            "ON CONFLICT (index) DO UPDATE SET building = excluded.building"
+        )
+        stored = None if build is None else msgspec.msgpack.encode(build)
+        await connection.execute(put, {**self._name, "building": stored})
 
     async def pending_records(self, connection: AsyncConnection) -> list[tuple[str, str, str]]:
         """Key, member and former member of changes that are not applied yet."""
@@ -216,11 +259,11 @@ class Outbox:
         kind = "bytea" if self._keeps else "bigint"
         put = (
             f"INSERT INTO laurels_index.{table} AS known (index, key, {column}) "
-            f"SELECT %(index)s, key, value "
+            f"SELECT {number_of('%(index)s')}, key, value "
             f"FROM unnest(%(keys)s::text[], %(values)s::{kind}[]) AS placed (key, value) "
             f"ON CONFLICT (index, key) DO UPDATE SET {column} = excluded.{column}"
         )
-        of_nowhere = "index = %(index)s AND key = ANY(%(nowhere)s::text[])"
+        of_nowhere = f"index = {number_of('%(index)s')} AND key = ANY(%(nowhere)s::text[])"
         return [f"DELETE FROM laurels_index.{table} WHERE {of_nowhere}", put] if given["nowhere"] else [put]
 
     async def reached(self, connection: AsyncConnection, calls: int, built_as: str) -> None:
@@ -235,16 +278,16 @@ class Outbox:
             if cleared is not None:
                 rows = rows[: cleared + 1]
                 for table in ("moments", "positions"):
-                    forgotten = text(f"DELETE FROM laurels_index.{table} WHERE index = :index")
+                    forgotten = text(f"DELETE FROM laurels_index.{table} WHERE index = {number_of(':index')}")
                     await connection.execute(forgotten, self._name)
                 await self.consume(connection, rows, {})
                 continue
             await self.consume(connection, rows, self.moved(rows, now))
 
     def _read(self, found: list[tuple[Any, ...]]) -> tuple[IndexState, list[CapturedChange]]:
-        calls, built_as, first, *_ = found[0]
-        state = IndexState(0, "") if calls is None else IndexState(calls, built_as)
-        return state, [] if first is None else [self._change(row[2:]) for row in found]
+        calls, built_as, is_building, first, *_ = found[0]
+        state = IndexState(0, "") if calls is None else IndexState(calls, built_as, is_building)
+        return state, [] if first is None else [self._change(row[3:]) for row in found]
 
     def _change(self, row: tuple[Any, ...]) -> CapturedChange:
         seq, key, op, moment, score, groups, member, old_score, old_groups, old_member, old_moment, stored = (
@@ -266,16 +309,17 @@ class Outbox:
         )
 
 
-def stored_of(index: DeclaredIndex[Any], row: str, key: str | None = None) -> str:
-    """What is stored of a record, in SQL. A subquery for each, because a plan made while the tables are small
-    must suit large ones.
+def stored_of(index: DeclaredIndex[Any], name: str, key: str) -> str:
+    """What is stored of a record, in SQL, by expressions for the index's name and the record's key.
+
+    A subquery for each, because a plan made while the tables are small must suit large ones.
     """
     if index.is_computed:
         return "NULL AS stored"
     table, column = ("positions", "position") if index.index.on_update == "keep" else ("moments", "moment")
     return (
         f"(SELECT {column} FROM laurels_index.{table} p "
-        f"WHERE p.index = {row}.index AND p.key = {key or f'{row}.key'}) AS stored"
+        f"WHERE p.index = {number_of(name)} AND p.key = {key}) AS stored"
     )
 
 
@@ -306,6 +350,7 @@ _LOCK: Final = "hashtextextended('laurels_index:' || %(index)s, 0)"
 _IDLE: Final = "set_config('idle_in_transaction_session_timeout', %(idle)s, true)"
 _TURN: Final = f"SELECT {_IDLE}, pg_advisory_xact_lock({_LOCK})"
 _BEGIN: Final = f"WITH turn AS MATERIALIZED (SELECT {_IDLE}, pg_try_advisory_xact_lock({_LOCK}) AS is_taken)"
+_STATE: Final = "i.calls, i.built_as, i.building IS NOT NULL"
 _CAPTURED: Final = (
     "SELECT o.seq, o.key, o.op, o.moment, o.score, o.groups, o.member, "
     "o.old_score, o.old_groups, o.old_member, o.old_moment"

@@ -13,8 +13,10 @@ from sqlalchemy.dialects import postgresql
 from laurels.index.outbox import RECORDS_AT_ONCE, run, stored_of, stored_position
 from laurels.index.positions import Placement
 from laurels.index.triggers import (
+    column_text,
     is_indexed,
     key_text,
+    number_of,
     of_row,
     row_groups,
     row_member,
@@ -48,6 +50,8 @@ class Record(NamedTuple):
     row: Placement | None
     """None for a row that is not indexed."""
     position: Position
+    place: list[str]
+    """In the order in which a build reads: the member, where it is ranked, and the key."""
 
 
 class Want(NamedTuple):
@@ -82,6 +86,28 @@ class RecordRows:
         async for rows in result.partitions(RECORDS_AT_ONCE):
             yield [self._record(row) for row in rows]
 
+    async def after(
+        self, connection: AsyncConnection, place: Sequence[str] | None, now: Moment, limit: int
+    ) -> list[Record]:
+        """The next rows in the order of a build."""
+        names = ", ".join(of_row("t", column) for column in self._order)
+        given = {**self._given(now), "limit": limit}
+        where = [] if self._index.member is None else [f"{of_row('t', self._index.member)} IS NOT NULL"]
+        if place is not None:
+            values = [f"CAST(:place{number} AS {_type(column)})" for number, column in enumerate(self._order)]
+            where.append(f"({names}) > ({', '.join(values)})")
+            given |= {f"place{number}": value for number, value in enumerate(place)}
+        filtered = f"WHERE {' AND '.join(where)} " if where else ""
+        found = await connection.execute(
+            text(f"{self._selected} {filtered}ORDER BY {names} LIMIT :limit"), given
+        )
+        return [self._record(row) for row in found]
+
+    @property
+    def _order(self) -> tuple[Column[Any], ...]:
+        member = self._index.member
+        return self._index.key if member is None else (member, *self._index.key)
+
     async def of_keys(self, connection: AsyncConnection, keys: Sequence[Any], now: Moment) -> list[Record]:
         """The rows with these keys."""
         columns = self._index.key
@@ -113,11 +139,12 @@ class RecordRows:
         return [self._record(row) for row in found]
 
     async def forget_absent(self, connection: AsyncConnection) -> None:
-        """Deletes what is stored of records that are not in the table."""
+        """Deletes what is stored of records that are not in the table, unless a change of them is pending."""
         for table in ("moments", "positions"):
             absent = text(
-                f"DELETE FROM laurels_index.{table} p WHERE p.index = :index AND NOT EXISTS "
-                f"(SELECT FROM {self._table} t WHERE {self._key} = p.key)"
+                f"DELETE FROM laurels_index.{table} p WHERE p.index = {number_of(':index')} AND NOT EXISTS "
+                f"(SELECT FROM {self._table} t WHERE {self._key} = p.key) AND p.key NOT IN "
+                "(SELECT key FROM laurels_index.outbox WHERE index = :index AND key IS NOT NULL)"
             )
             await connection.execute(absent, {"index": self._index.name})
 
@@ -167,7 +194,8 @@ class RecordRows:
         )
         source, moment = f"{self._table} t", self._moment
         if moment is None:
-            source += f" JOIN laurels_index.moments m ON m.index = %(index)s AND m.key = {self._key}"
+            own = number_of("%(index)s")
+            source += f" JOIN laurels_index.moments m ON m.index = {own} AND m.key = {self._key}"
             moment = "m.moment"
         compared = moment if index.at is None else of_row("t", index.at)
         where = [f"{of_row('t', member)} = w.member", is_indexed(index, "t")]
@@ -211,8 +239,9 @@ class RecordRows:
             f"SELECT {self._key} AS key, coalesce({is_indexed(index, 't')}, false) AS is_indexed, "
             f"{row_score(index, 't')} AS score, {row_groups(index, 't')} AS groups, "
             f"{row_member(index, 't')} AS member, {self._moment or 'NULL::bigint'} AS moment, "
-            f"{stored_of(index, 'i', self._key)}, CAST(:now AS bigint) AS now "
-            f"FROM {self._table} t CROSS JOIN (SELECT CAST(:index AS text) AS index) i"
+            f"{stored_of(index, ':index', self._key)}, CAST(:now AS bigint) AS now, "
+            f"ARRAY[{', '.join(column_text('t', column) for column in self._order)}]::text[] AS place "
+            f"FROM {self._table} t"
         )
 
     def _given(self, now: Moment) -> dict[str, Any]:
@@ -226,7 +255,7 @@ class RecordRows:
             if moment is None:
                 moment = position[-1].moment if position else row.now
             placed = Placement(moment, row.score, tuple(row.groups), row.member or "")
-        return Record(row.key, placed, position)
+        return Record(row.key, placed, position, row.place)
 
 
 def _type(column: Column[Any]) -> str:

@@ -61,13 +61,13 @@ _TABLES: Final = (
     PRIMARY KEY (index, seq)
 )""",
     f"""CREATE TABLE IF NOT EXISTS {SCHEMA}.moments (
-    index text NOT NULL,
-    key text NOT NULL,
     moment bigint NOT NULL,
+    index integer NOT NULL,
+    key text NOT NULL,
     PRIMARY KEY (index, key)
 )""",
     f"""CREATE TABLE IF NOT EXISTS {SCHEMA}.positions (
-    index text NOT NULL,
+    index integer NOT NULL,
     key text NOT NULL,
     position bytea NOT NULL,
     PRIMARY KEY (index, key)
@@ -75,8 +75,10 @@ _TABLES: Final = (
     partitions.TABLE,
     f"""CREATE TABLE IF NOT EXISTS {SCHEMA}.indexes (
     index text PRIMARY KEY,
+    number integer GENERATED ALWAYS AS IDENTITY,
     calls bigint NOT NULL DEFAULT 0,
-    built_as text NOT NULL DEFAULT ''
+    built_as text NOT NULL DEFAULT '',
+    building bytea
 )""",
 )
 
@@ -128,8 +130,12 @@ def removal_of(name: str) -> list[str]:
     return [
         *removal_of_triggers(name),
         *(
+            f"DELETE FROM {SCHEMA}.{table} WHERE index = {number_of(_literal(name))}"
+            for table in ("positions", "moments")
+        ),
+        *(
             f"DELETE FROM {SCHEMA}.{table} WHERE index = {_literal(name)}"
-            for table in ("outbox", "positions", "moments", "partitions", "indexes")
+            for table in ("outbox", "partitions", "indexes")
         ),
     ]
 
@@ -215,7 +221,7 @@ async def check_installed(connection: AsyncConnection, index: DeclaredIndex[Any]
 
 def key_text(index: DeclaredIndex[Any], row: str) -> str:
     """The key of a row as text: the text of one column, or a JSON list of several."""
-    columns = [_text(row, column) for column in index.key]
+    columns = [column_text(row, column) for column in index.key]
     return columns[0] if len(columns) == 1 else f"to_jsonb(ARRAY[{', '.join(columns)}])::text"
 
 
@@ -243,7 +249,7 @@ def row_moment(index: DeclaredIndex[Any], row: str) -> str | None:
 
 
 def row_groups(index: DeclaredIndex[Any], row: str) -> str:
-    return f"ARRAY[{', '.join(_text(row, column) for column in index.groups)}]::text[]"
+    return f"ARRAY[{', '.join(column_text(row, column) for column in index.groups)}]::text[]"
 
 
 def row_score(index: DeclaredIndex[Any], row: str) -> str:
@@ -252,7 +258,7 @@ def row_score(index: DeclaredIndex[Any], row: str) -> str:
 
 def row_member(index: DeclaredIndex[Any], row: str) -> str:
     """The member of a row as text; NULL where each record is ranked."""
-    return "NULL::text" if index.member is None else _text(row, index.member)
+    return "NULL::text" if index.member is None else column_text(row, index.member)
 
 
 def table_name(index: DeclaredIndex[Any]) -> str:
@@ -267,7 +273,7 @@ def of_row(row: str, column: Column[Any]) -> str:
     return f"{row}.{_quoted.quote(column.name)}"
 
 
-def _text(row: str, column: Column[Any]) -> str:
+def column_text(row: str, column: Column[Any]) -> str:
     """A value as text, the same under every DateStyle of a session."""
     value = of_row(row, column)
     return (
@@ -283,6 +289,11 @@ def _microseconds(timestamp: str) -> str:
 def function_of(name: str) -> str:
     """The function that captures the changes of an index, by the name of the index."""
     return f"laurels_{digest(name)}"
+
+
+def number_of(name: str) -> str:
+    """The number of an index, in SQL, by an expression for its name. What is stored of records has it."""
+    return f"(SELECT number FROM {SCHEMA}.indexes WHERE index = {name})"
 
 
 def version_of(index: DeclaredIndex[Any]) -> str:
@@ -345,8 +356,8 @@ def _of_partitions(index: DeclaredIndex[Any]) -> partitions.Captured:
     name, key = _literal(index.name), key_text(index, "n")
     put = f"{row_score(index, 'n')}, {row_groups(index, 'n')}, {row_member(index, 'n')}"
     unknown = " AND ".join(
-        f"NOT EXISTS (SELECT FROM {SCHEMA}.{table} k WHERE k.index = {name} AND k.key = {key})"
-        for table in ("moments", "positions", "outbox")
+        f"NOT EXISTS (SELECT FROM {SCHEMA}.{table} k WHERE k.index = {of} AND k.key = {key})"
+        for table, of in (("moments", number_of(name)), ("positions", number_of(name)), ("outbox", name))
     )
     gone = (
         f"INSERT INTO {SCHEMA}.outbox ({_COLUMNS}) SELECT {name}, {key_text(index, 'o')}, 'gone', "
