@@ -11,6 +11,7 @@ from laurels import embedded
 from laurels.access.revocations import Revocations
 from laurels.access.store.api_keys import KeyStore
 from laurels.access.store.secrets import SecretStore
+from laurels.activity.store.people import CampusSources, CampusStore
 from laurels.activity.wiring import Activity
 from laurels.arguments import following, spelled_out
 from laurels.boards.catalog import Catalog
@@ -88,8 +89,8 @@ if TYPE_CHECKING:
     from laurels.ratings.match import Matched
     from laurels.scores.results import Among, Distribution, Entry, Page, Percentile, Standing
     from laurels.scores.submission import BatchResult, Submitted
-    from laurels.scores.submit import OnOutcome
     from laurels.scores.view_diff import Update
+    from laurels.scores.waiting import OnOutcome
     from laurels.valkey.messages import Durability
 
 
@@ -219,7 +220,7 @@ class Laurels(DefinitionOperations, WholeBoardOperations, MetadataOperations):
             self._submitter.acting_for("campus"),
         )
         self.index_definer = self.definer.acting_for("index")
-        self.activity = Activity(self.valkey, self.postgres, boards, self._reader, self.clock)
+        self.activity = Activity(self.valkey, self._campuses, boards, self._reader, self.clock)
         self._overview = JobOverview(self.postgres, AGENDA, self.clock)
         if self._servers is not None if self._jobs is None else self._jobs:
             self._working = asyncio.create_task(Runner(self, AGENDA, LOOPS).run(asyncio.Event()))
@@ -234,6 +235,11 @@ class Laurels(DefinitionOperations, WholeBoardOperations, MetadataOperations):
                 durability=self.settings.durability,
             )
             self.postgres = Postgres(endpoints.postgres_url)
+            sources = CampusSources(
+                self.settings.campus_users, self.settings.campus_campuses, self.settings.campus_timezone
+            )
+            self._campuses = CampusStore(self.postgres, sources)
+            await self._campuses.require()
             await requirements.require(self.valkey, self.settings.durability)
             await self._require_durability()
         except BaseException:

@@ -16,9 +16,10 @@ from sqlalchemy import BigInteger, ForeignKey, delete, event, insert, text, upda
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 from sqlmodel import Field, SQLModel
+from structlog.testing import capture_logs
 
-from laurels.errors import InvalidInput, NotFound, WindowGone
-from laurels.index import LeaderboardIndex, Ranked, leaderboard
+from laurels.errors import IndexNotReady, InvalidInput, NotFound, WindowGone
+from laurels.index import LeaderboardIndex, Ranked, install, leaderboard
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -393,3 +394,30 @@ async def test_dense_ranks_must_be_declared(laurels: Laurels, engine: AsyncEngin
         await opened_index.caught_up()
         with pytest.raises(InvalidInput, match=r"declare .* with dense=True"):
             await leaderboard(model).dense_rank(1)
+
+
+async def test_an_empty_answer_without_triggers_is_an_error(
+    laurels: Laurels, engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
+):
+    """As a migration leaves it that makes the table again: today's rows are not captured."""
+    model = score_model()
+    monkeypatch.setattr("laurels.index.maintain.CHECK_SECONDS", 0)
+    async with opened(laurels, engine, model) as opened_index:
+        await opened_index.caught_up()
+        async with engine.begin() as connection:
+            await connection.execute(text(f"DROP TABLE {model.__tablename__}"))
+            await connection.run_sync(model.metadata.create_all)
+        await put(engine, model, *PLAYERS)
+        (status,) = await opened_index.status()
+        assert (status.is_installed, status.is_ready) == (False, False)
+        with pytest.raises(
+            IndexNotReady, match=r"the triggers of the leaderboard .* are gone.*install\(engine"
+        ):
+            await leaderboard(model).top(3)
+        with capture_logs() as logged:
+            async with opened_index.maintaining(), asyncio.timeout(10):
+                while not any("triggers of an index are gone" in each["event"] for each in logged):
+                    await opened_index.status()
+        await install(engine, model)
+        assert await opened_index.rebuild() == 4
+        assert len(await leaderboard(model).top(9)) == 4

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final
 
+from laurels.activity.store.application_table import is_uuid
 from laurels.activity.valkey_keys import shard_of
 from laurels.errors import LaurelsError
 from laurels.logs import get_logger
@@ -48,7 +49,8 @@ class UserCampuses:
         found = {user: self._known[id_] for user, id_ in cached.items() if id_ in self._known}
         missing = [user for user in users if user not in cached]
         if missing:
-            stored = await self._store.campuses_of(missing)
+            given = await self._store.campuses_of(missing)
+            stored = {user: campus for user, campus in given.items() if is_uuid(campus.id)}
             await self._cache(stored)
             found |= stored
         return found
@@ -88,7 +90,7 @@ class UserCampuses:
         if not wanted or (wanted <= self._known.keys() and now - self._refreshed < CAMPUS_SECONDS):
             return
         try:
-            self._known = {campus.id: campus for campus in await self._store.campuses()}
+            self._known = {campus.id: campus for campus in await self._store.campuses() if is_uuid(campus.id)}
             self._refreshed = now
         except LaurelsError as error:
             if not wanted <= self._known.keys():

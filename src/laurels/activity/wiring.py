@@ -12,17 +12,16 @@ from laurels.activity.rankings import Rankings
 from laurels.activity.rescore import Rescorer
 from laurels.activity.store.days import CampusDays
 from laurels.activity.store.outbox import OutboxStore
-from laurels.activity.store.people import CampusStore
 from laurels.activity.store.reads import CampusReads
 from laurels.activity.store.totals import Totals
 from laurels.activity.summary import CampusReader
 from laurels.activity.valkey_keys import ActivityKeys
 
 if TYPE_CHECKING:
+    from laurels.activity.store.people import CampusStore
     from laurels.boards.catalog import Catalog
     from laurels.boards.define import Definer
     from laurels.clock import Clock
-    from laurels.postgres.engine import Postgres
     from laurels.scores.queries import Reader
     from laurels.scores.submit import Submitter
     from laurels.valkey.client import Valkey
@@ -34,13 +33,14 @@ class Activity:
     def __init__(
         self,
         valkey: Valkey,
-        postgres: Postgres,
+        store: CampusStore,
         boards: tuple[Catalog, Definer, Submitter],
         reader: Reader,
         clock: Clock,
     ) -> None:
+        postgres = store.postgres
         self.keys = ActivityKeys(cluster=valkey.is_cluster)
-        self.store = CampusStore(postgres)
+        self.store = store
         self.campuses = UserCampuses(valkey, self.store, self.keys)
         self.accrual = Accrual(valkey, self.campuses, clock)
         self.totals = Totals(postgres)

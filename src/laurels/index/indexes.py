@@ -23,7 +23,7 @@ from laurels.index.query import Ranking, bind, unbind
 from laurels.index.records import fetch
 from laurels.index.results import IndexStatus
 from laurels.index.rows import Want
-from laurels.index.triggers import check_installed, function_of, uninstall_index
+from laurels.index.triggers import check_installed, function_of, is_installed, uninstall_index
 from laurels.index.verify import Verification, verify
 from laurels.logs import get_logger
 from laurels.scores.shards import ShardedWindow
@@ -156,10 +156,11 @@ class Indexes:
     async def _status(self, applier: Applier) -> IndexStatus:
         await applier.settled()
         async with self.engine.begin() as connection:
+            installed = await is_installed(connection, applier.index)
             backlog = await applier.outbox.backlog(connection)
             is_built = await applier.is_built(connection)
             maintained = await is_maintained(connection, applier.index)
-        return IndexStatus(applier.index.name, is_built, maintained, *backlog)
+        return IndexStatus(applier.index.name, installed, is_built, maintained, *backlog)
 
     async def require_built(self, index: DeclaredIndex[Any]) -> None:
         """Raises `IndexNotReady` for an index that is not complete. Asks until it is."""
@@ -183,6 +184,11 @@ class Indexes:
         status = await self._status(self._appliers[index])
         if status.is_ready:
             self._ready_until[index] = now + LOOK_SECONDS
+        elif not status.is_installed:
+            raise IndexNotReady(
+                f"the triggers of the leaderboard {index.name} are gone, or differ from its declaration: run "
+                f"`await laurels.index.install(engine, {index.model.__name__})`, then `await index.rebuild()`"
+            )
         else:
             raise IndexNotReady(
                 f"{status.waiting} committed changes of the leaderboard {index.name} wait, the oldest for "

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import text
+from sqlalchemy.exc import SQLAlchemyError
 
-from laurels.index.triggers import CHANNEL
+from laurels.index.triggers import CHANNEL, is_installed
 from laurels.logs import get_logger
 
 if TYPE_CHECKING:
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 
 # The longest that a change waits without a notification; a lost Valkey is noticed as soon.
 LOOK_SECONDS: Final = 1.0
+# How often the triggers are looked at: a migration may have dropped them with their table.
+CHECK_SECONDS: Final = 60.0
 
 log = get_logger("laurels.index")
 
@@ -50,6 +54,7 @@ class Maintainer:
     async def run(self) -> None:
         """Runs until it is cancelled."""
         listening = asyncio.create_task(self._listen())
+        checked = time.monotonic()
         try:
             while True:
                 self._woken.clear()
@@ -58,12 +63,26 @@ class Maintainer:
                         await applier.catch_up()
                     except Exception as error:  # a failure in one index must not stop the others
                         log.warning("index not updated; retrying", index=applier.index.name, exc_info=error)
+                if time.monotonic() - checked > CHECK_SECONDS:
+                    checked = time.monotonic()
+                    await self._check()
                 with suppress(TimeoutError):
                     async with asyncio.timeout(LOOK_SECONDS):
                         await self._woken.wait()
         finally:
             listening.cancel()
             await asyncio.gather(listening, return_exceptions=True)
+
+    async def _check(self) -> None:
+        """Logs the indexes that get no changes any more."""
+        with suppress(SQLAlchemyError):  # `catch_up` has logged that the database does not answer
+            async with self._engine.connect() as connection:
+                for applier in self._appliers:
+                    if not await is_installed(connection, applier.index):
+                        log.error(
+                            "triggers of an index are gone or differ: install its model, then rebuild it",
+                            index=applier.index.name,
+                        )
 
     async def _listen(self) -> None:
         while True:

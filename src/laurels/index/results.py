@@ -94,6 +94,8 @@ class IndexStatus:
     """How an index is."""
 
     index: str
+    is_installed: bool
+    """Whether its table has the triggers of the declaration."""
     is_built: bool
     """Whether it is complete, as it is declared now."""
     is_maintained: bool
@@ -106,4 +108,5 @@ class IndexStatus:
     @property
     def is_ready(self) -> bool:
         """Whether its answers are complete, but for what was committed a moment ago."""
-        return self.is_built and (self.is_maintained or not self.waiting)
+        is_whole = self.is_installed and self.is_built
+        return is_whole and (self.is_maintained or not self.waiting)

@@ -43,7 +43,8 @@ EVENTS: Final = ("INSERT", "UPDATE", "DELETE", "TRUNCATE")
 INDEXES_FOR: Final = ("member", "best")
 
 _TABLES: Final = (
-    f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}",
+    # IF NOT EXISTS needs the privilege to create schemas even where there is one.
+    f"DO $$ BEGIN IF to_regnamespace('{SCHEMA}') IS NULL THEN CREATE SCHEMA {SCHEMA}; END IF; END $$",
     f"""CREATE TABLE IF NOT EXISTS {SCHEMA}.outbox (
     index text NOT NULL,
     seq bigint GENERATED ALWAYS AS IDENTITY,
@@ -217,6 +218,15 @@ async def check_installed(connection: AsyncConnection, index: DeclaredIndex[Any]
             f"declares it: run `await laurels.index.install(engine, {index.model.__name__})`, or a migration "
             "with `ddl`"
         )
+
+
+async def is_installed(connection: AsyncConnection, index: DeclaredIndex[Any]) -> bool:
+    """Whether `check_installed` finds nothing wrong."""
+    try:
+        await check_installed(connection, index)
+    except StartupError:
+        return False
+    return True
 
 
 def key_text(index: DeclaredIndex[Any], row: str) -> str:
