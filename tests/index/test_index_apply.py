@@ -12,6 +12,7 @@ from index_models import make, opened, score_model
 from sqlalchemy import delete, insert, text, update
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import create_async_engine
+from waiting import eventually
 
 from laurels.errors import IndexNotReady, OutcomeUnknown
 from laurels.index import Indexes, LeaderboardIndex, install, leaderboard
@@ -44,12 +45,13 @@ async def scores(model: type[Any]) -> dict[int, int]:
 
 async def become(model: type[Any], is_so: Callable[[dict[int, int]], bool]) -> None:
     """Waits for these scores."""
-    async with asyncio.timeout(10):
-        while True:
-            with suppress(IndexNotReady):
-                if is_so(await scores(model)):
-                    return
-            await asyncio.sleep(0.005)
+
+    async def holds() -> bool:
+        with suppress(IndexNotReady):
+            return is_so(await scores(model))
+        return False
+
+    await eventually(holds)
 
 
 async def in_outbox(engine: AsyncEngine, model: type[Any]) -> int:
