@@ -149,6 +149,15 @@ def migrated_postgres_url(endpoints: Endpoints, template: str) -> Generator[str]
     _administer(endpoints, f"DROP DATABASE {name} WITH (FORCE)")
 
 
+@pytest.fixture
+def empty_database(endpoints: Endpoints) -> Generator[str]:
+    """A database of its own without tables: for what looks at a whole database."""
+    name = f"tests_{next(_numbers)}"
+    _administer(endpoints, f"CREATE DATABASE {name}")
+    yield _database(endpoints, name)
+    _administer(endpoints, f"DROP DATABASE {name} WITH (FORCE)")
+
+
 def _database(endpoints: Endpoints, name: str) -> str:
     return make_url(endpoints.postgres_url).set(database=name).render_as_string(hide_password=False)
 

@@ -131,6 +131,8 @@ MAY_USE = {
         "wording",
     },
     "sync": {"arguments", "engine"},
+    # Django's models are indexed by way of `index`; their process has one Laurels, without async.
+    "django": {"errors", "index", "lazy_names", "settings", "sync", "wording"},
     # Over HTTP: of the engine only the values that go in and out, which are pure.
     "client": {
         "access.signing",
@@ -211,8 +213,10 @@ MAY_USE = {
 }
 # Classes whose name another class has too, and why.
 MAY_SHARE_A_NAME = {
+    "Command": "Django finds a management command by this name",
     "Indexes": "as `Laurels`",
     "Laurels": "the engine, async and not: a program imports the one that it needs",
+    "LeaderboardIndex": "what SQLAlchemy's models declare, and Django's: a program has one kind of models",
     "Ranking": "as `Laurels`",
     "Snapshot": "a schema of the API, and an update that `laurels.client` offers",
     "Window": "`laurels` and `laurels.index` each offer one: what a board declares, and what a model has had",
@@ -299,9 +303,10 @@ ASKS_THE_CLOCK = {"now", "today", "utcnow", "time", "time_ns", "monotonic"}
 # models that it is declared on.
 ROOMS = {
     "redis": {"valkey"},
-    "sqlalchemy": {"postgres", "doctor", "index"},
-    "alembic": {"postgres"},
+    "sqlalchemy": {"django", "postgres", "doctor", "index"},
+    "alembic": {"index", "postgres"},
     "psycopg": {"postgres"},
+    "django": {"django"},
     "fastapi": {"http"},
     "httpx": {"client"},
     "jwt": {"access"},

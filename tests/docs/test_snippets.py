@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from places import fast_place, folder_that_anybody_may_pass
 from played import ROOT, Reader, Snippet, pages, snippets
+from sqlalchemy import make_url
 
 from laurels import embedded
 from laurels.cli.boards_file import read_boards
@@ -26,8 +27,12 @@ TUTORIALS = [*pages("docs/tutorials")]
 # Each supposes a Laurels that runs, with a board my-game/high-scores.
 HOW_TO = [ROOT / "docs" / "how-to" / f"{name}.md" for name in ("back-up", "cluster", "deploy", "upgrade")]
 # Each supposes stores of the reader's own.
-ON_OWN_STORES = {"campus.md", "existing-app.md", "move-from-redis.md"}
-PLAYED = [*TUTORIALS, *HOW_TO, ROOT / "docs" / "how-to" / "move-from-redis.md"]
+ON_OWN_STORES = {"campus.md", "django-app.md", "existing-app.md", "migrations.md", "move-from-redis.md"}
+PLAYED = [
+    *TUTORIALS,
+    *HOW_TO,
+    *(ROOT / "docs" / "how-to" / f"{name}.md" for name in ("migrations", "move-from-redis")),
+]
 # Pages that a test of their own runs.
 ELSEWHERE = {
     "README.md": "tests/test_docs.py",
@@ -44,7 +49,7 @@ NOT_RUN = {
     "ini": "a unit of systemd; its sections are parsed",
     "nginx": "needs a certificate and nginx; its blocks are parsed",
     "caddy": "needs a public name and Caddy; its blocks are parsed",
-    "html": "a tag for a page of the reader's; tests/web/test_web_embed.py opens such a page",
+    "html": "a template that a page plays, or a tag that tests/web/test_web_embed.py opens in such a page",
     "text": "what the block before it prints, or a picture of letters",
     "json": "what the block before it answers; parsed",
 }
@@ -77,6 +82,13 @@ def settings_of(place: Path, stores: Endpoints) -> dict[str, str]:
     }
 
 
+def as_libpq(stores: Endpoints) -> dict[str, str]:
+    """How a client of PostgreSQL finds the stores without a URL."""
+    url = make_url(stores.postgres_url)
+    found = {"PGHOST": url.query.get("host") or url.host, "PGUSER": url.username, "PGPASSWORD": url.password}
+    return {name: str(value) for name, value in found.items()}
+
+
 @pytest.mark.parametrize(
     "page", [page for page in TUTORIALS if page.name not in ON_OWN_STORES], ids=lambda page: page.stem
 )
@@ -93,8 +105,10 @@ def test_a_page_plays_on_stores_of_the_readers_own(page: Path, place: Path, stor
         "redis://127.0.0.1:6379": stores.valkey_url,
         "postgresql://localhost/laurels": stores.postgres_url.replace("+psycopg", ""),
         "postgresql+psycopg://localhost/game": stores.postgres_url,
+        '"NAME": "arcade"': f'"NAME": "{make_url(stores.postgres_url).database}"',
+        "runserver": "runserver --noreload",  # which would outlive the page
     }
-    with Reader(place / "work", settings_of(place, stores), meant) as reader:
+    with Reader(place / "work", settings_of(place, stores) | as_libpq(stores), meant) as reader:
         reader.play(page)
 
 

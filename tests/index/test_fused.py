@@ -17,7 +17,17 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from laurels.clock import FixedClock
 from laurels.engine import Laurels
 from laurels.errors import InvalidInput, LaurelsError, NotFound
-from laurels.index import Fused, Indexes, Leaderboard, LeaderboardIndex, RankedList, Similar, fuse, hnsw_index
+from laurels.index import (
+    Fused,
+    Indexes,
+    Leaderboard,
+    LeaderboardIndex,
+    Parallel,
+    RankedList,
+    Similar,
+    fuse,
+    hnsw_index,
+)
 from laurels.index.triggers import follow_clock
 
 if TYPE_CHECKING:
@@ -130,10 +140,10 @@ async def records(endpoints: Endpoints, module_clock: FixedClock) -> AsyncGenera
 async def index(
     endpoints: Endpoints, module_clock: FixedClock, records: AsyncEngine
 ) -> AsyncGenerator[Indexes]:
+    # Laurels first: its schema is called as the role, which changes the search_path of new connections.
     async with Laurels(
         valkey_url=endpoints.valkey_url, postgres_url=endpoints.postgres_url, clock=module_clock
     ) as laurels:
-        # Not before: the first start may set the search_path of the role's next connections.
         async with records.begin() as connection:
             await connection.execute(text("CREATE EXTENSION IF NOT EXISTS vector"))
         async with opened(laurels, records, Streamer, Take) as index:
@@ -248,6 +258,40 @@ class TestPipeline:
         assert {each.item.id: each.score for each in found} == pytest.approx(scores, rel=1e-12)
         assert [each.score for each in found] == sorted(scores.values(), reverse=True)
 
+    async def test_a_parallel_stage_ranks_the_candidates_and_passes_their_union(self):
+        popular = by("viewers")[:30]
+        found = await fuse(
+            Leaderboard(Streamer.viewers).top(30),
+            Parallel(
+                Similar(Streamer.embedding).nearest(VECTOR, k=5),
+                Leaderboard(Streamer, "fastest").top(5),
+            ),
+        ).pipeline()
+        alike = nearest(VECTOR, popular)[:5]
+        fast = [key for key in by("seconds", reverse=False) if key in popular][:5]
+        scores = {
+            key: sum(1 / (61 + each.index(key)) for each in (popular, alike, fast) if key in each)
+            for key in {*alike, *fast}
+        }
+        assert {each.item.id: each.score for each in found} == pytest.approx(scores, rel=1e-12)
+        assert all(len(each.parts) == 3 for each in found)
+
+    async def test_a_stage_after_a_parallel_one_ranks_its_union(self):
+        either = Parallel(RankedList([9, 8]), RankedList([7, 9]))
+        found = (
+            await fuse(either, RankedList([7, 3, 8, 9]), of=Streamer)
+            .pipeline()
+            .weighted([2, 1, 1], normalize="position")
+        )
+        assert [(each.item.id, each.score) for each in found] == [(7, 2), (9, 2), (8, 0.5)]
+
+    async def test_in_parallel_mode_a_parallel_stage_is_its_sources(self):
+        one, other = RankedList([9, 8], of=Streamer), RankedList([7, 9])
+        nested, flat = await fuse(Parallel(one, other)), await fuse(one, other)
+        assert [(each.item.id, each.score, each.parts) for each in nested] == [
+            (each.item.id, each.score, each.parts) for each in flat
+        ]
+
     async def test_the_order_of_the_stages_counts(self):
         popular, alike = (
             Leaderboard(Streamer.viewers).top(5),
@@ -312,7 +356,7 @@ async def test_keys_of_several_columns(index: Indexes, records: AsyncEngine):
     ]
     own = await fuse(plays, RankedList([(one, 1), (other, 1)])).pipeline()
     assert {(each.item.song, each.item.number) for each in own} == {(one, 1), (other, 1)}
-    scored = await fuse(RankedList([((one, 2), 5), ((other, 1), 3.5)]), of=Take).sum(raw=True)
+    scored = await fuse(RankedList([((one, 2), 5), ((other, 1), 3.5)]), of=Take).sum(normalize="none")
     assert [(each.item.number, each.score) for each in scored] == [(2, 5), (1, 3.5)]
     narrowed = await fuse(RankedList([(one, 1), (one, 2)], of=Take), plays).pipeline()
     assert [each.parts[1] for each in sorted(narrowed, key=lambda each: -each.item.plays)] == [
@@ -342,7 +386,10 @@ class TestRefusals:
             (of_streamers((1, 5), 2), r"^sources\[0\].score: is missing for some"),
             (of_streamers(4, 4), r"^sources\[0\]: lists 4 at 1 and at 2"),
             (of_streamers(4).sum(), r"^sources\[0\].score: is missing"),
-            (fuse(Leaderboard(Streamer.seconds).top(9)).sum(raw=True), r"^raw: sources\[0\] has its lowest"),
+            (
+                fuse(Leaderboard(Streamer.seconds).top(9)).sum(normalize="none"),
+                r"^normalize: sources\[0\] has its lowest",
+            ),
             (fuse(Leaderboard(Streamer.viewers).group("br", "rio").top(9)), r"^group: "),
             (fuse(RankedList([1], of=Unindexed)), r"^model: Unindexed declares no leaderboard"),
         ],
@@ -364,6 +411,15 @@ class TestDeclarations:
     def test_a_fusion_of_nothing(self):
         with pytest.raises(InvalidInput, match=r"^sources: are missing"):
             fuse()
+
+    def test_a_parallel_stage_of_nothing_or_of_no_sources(self):
+        with pytest.raises(InvalidInput, match=r"^Parallel: has no sources"):
+            Parallel()
+        inner: Any = Parallel(RankedList([1], of=Streamer))
+        with pytest.raises(InvalidInput, match=r"^Parallel\[0\]: must be a source"):
+            Parallel(inner)
+        with pytest.raises(InvalidInput, match=r"^weights: has 1 for 2 sources"):
+            fuse(Parallel(RankedList([1], of=Streamer), RankedList([2]))).weighted([1])
 
     def test_sources_of_two_models(self):
         with pytest.raises(InvalidInput, match=r"^sources: must be of one model, not of Streamer and Take"):

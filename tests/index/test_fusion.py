@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import permutations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
@@ -88,9 +88,9 @@ class TestScores:
 
     def test_raw_scores_are_taken_as_they_are(self):
         one, other = scored({1: 10, 2: 4}), scored({2: 7.5, 3: 1})
-        assert by_key(fused([one, other], Sum(raw=True))) == {1: 10, 2: 11.5, 3: 1}
-        assert by_key(fused([one, other], Greatest(raw=True))) == {1: 10, 2: 7.5, 3: 1}
-        assert by_key(fused([one, other], Sum((2, 10), raw=True))) == {1: 20, 2: 83, 3: 10}
+        assert by_key(fused([one, other], Sum(normalize="none"))) == {1: 10, 2: 11.5, 3: 1}
+        assert by_key(fused([one, other], Greatest(normalize="none"))) == {1: 10, 2: 7.5, 3: 1}
+        assert by_key(fused([one, other], Sum((2, 10), normalize="none"))) == {1: 20, 2: 83, 3: 10}
 
     def test_where_less_is_better_the_first_is_still_the_best(self):
         seconds = scored({1: 59.5, 2: 61.5, 3: 63.5}, ascending=True)
@@ -98,8 +98,8 @@ class TestScores:
 
     def test_raw_scores_of_which_less_is_better_are_refused(self):
         seconds = scored({1: 59.5, 2: 61.5}, ascending=True, field="sources[1]")
-        with pytest.raises(InvalidInput, match=r"^raw: sources\[1\] has its lowest score first"):
-            fused([scored({1: 3}), seconds], Sum(raw=True))
+        with pytest.raises(InvalidInput, match=r"^normalize: sources\[1\] has its lowest score first"):
+            fused([scored({1: 3}), seconds], Sum(normalize="none"))
 
     def test_equal_scores_are_all_the_best(self):
         assert by_key(fused([scored({1: 7, 2: 7}), scored({3: 0})], Sum())) == {1: 1, 2: 1, 3: 1}
@@ -114,17 +114,58 @@ class TestScores:
     def test_a_sum_beyond_what_a_number_holds_is_refused(self):
         huge = scored({1: 1.7e308})
         with pytest.raises(InvalidInput, match=r"^score: of 1 adds up to more than a number holds"):
-            fused([huge, huge], Sum(raw=True))
+            fused([huge, huge], Sum(normalize="none"))
         tiny = scored({1: -1.7e308})
         with pytest.raises(InvalidInput, match=r"^score: of 1 adds up"):
-            fused([huge, tiny], Sum((10, 10), raw=True))
+            fused([huge, tiny], Sum((10, 10), normalize="none"))
 
     def test_a_list_without_scores_is_refused(self):
         with pytest.raises(InvalidInput, match=r"^sources\[0\].score: is missing.*rrf\(\)"):
             fused([ranked_list(1, 2)], Sum())
 
 
-@pytest.mark.parametrize("algorithm", [ReciprocalRank(), Sum(), Greatest()])
+class TestPositions:
+    @given(st.lists(st.integers(0, 1000), unique=True, max_size=50))
+    def test_the_item_at_place_i_of_n_scores_the_documented_formula(self, keys: list[int]):
+        found = by_key(fused([ranked_list(*keys)], Sum(normalize="position")))
+        n = len(keys)
+        assert found == {key: 1 - i / (n - 1) if n > 1 else 1 for i, key in enumerate(keys)}
+
+    @given(score_lists)
+    def test_scores_and_their_direction_do_not_count(self, given_scores: list[Scores]):
+        for ascending in (False, True):
+            lists = [scored(scores, ascending=ascending) for scores in given_scores]
+            unscored = [ranked_list(*(key[0] for key in checked.places)) for checked in lists]
+            for algorithm in (Sum(normalize="position"), Greatest(normalize="position")):
+                assert by_key(fused(lists, algorithm)) == by_key(fused(unscored, algorithm))
+
+    @given(score_lists)
+    def test_every_normalizer_but_none_gives_the_first_1_and_the_last_0(self, given_scores: list[Scores]):
+        for checked in map(scored, given_scores):
+            for normalizer in ("min_max", "position"):
+                values = list(checked.normalized(normalizer).values())
+                assert all(0 <= value <= 1 for value in values)
+                assert values == sorted(values, reverse=True)
+                assert not values or values[0] == 1
+        assert list(scored({1: 9, 2: 3, 3: 3}).normalized("position").values()) == [1, 0.5, 0]
+        assert list(scored({1: 9, 2: 3, 3: 3}).normalized("min_max").values()) == [1, 0, 0]
+
+    @given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6), st.integers(2, 30))
+    def test_evenly_spaced_scores_are_the_same_by_either_normalizer(self, first: float, step: float, n: int):
+        checked = scored({key: first - key * step for key in range(n)})
+        assert checked.normalized("min_max") == pytest.approx(checked.normalized("position"), abs=1e-3)
+
+    def test_an_unknown_normalizer_is_refused(self):
+        unknown: Any = "minmax"
+        for algorithm in (Sum, Greatest):
+            with pytest.raises(InvalidInput, match=r"^normalize: .*min_max.*position"):
+                algorithm(normalize=unknown).check(1)
+
+
+@pytest.mark.parametrize(
+    "algorithm",
+    [ReciprocalRank(), Sum(), Greatest(), Sum(normalize="position"), Greatest(normalize="position")],
+)
 class TestOrder:
     @settings(max_examples=50)
     @given(given_scores=score_lists, data=st.data())
@@ -168,7 +209,7 @@ class TestOrder:
 
 @pytest.mark.parametrize("turn", list(permutations([0.1, 0.2, 0.3])))
 def test_the_order_of_the_lists_does_not_change_a_bit(turn: tuple[float, ...]):
-    assert by_key(fused([scored({1: score}) for score in turn], Sum(raw=True))) == {1: 0.6}
+    assert by_key(fused([scored({1: score}) for score in turn], Sum(normalize="none"))) == {1: 0.6}
 
 
 @given(st.lists(weights, min_size=3, max_size=3), st.permutations([0, 1, 2]))
@@ -191,10 +232,25 @@ def test_keys_that_have_no_order_are_still_ordered():
     assert [item.key for item in found] == [(1j,), (2j,)]
 
 
-def test_only_items_in_every_list_pass():
-    found = passed([ranked_list(1, 2, 3, 4), ranked_list(4, 2)], ReciprocalRank())
+def test_only_items_in_every_stage_pass():
+    found = passed([[ranked_list(1, 2, 3, 4)], [ranked_list(4, 2)]], ReciprocalRank())
     assert order(found) == [2, 4]
     assert [tuple(part.rank for part in item.parts if part) for item in found] == [(2, 2), (4, 1)]
+
+
+@given(
+    st.lists(
+        st.lists(st.lists(st.integers(0, 9), unique=True), min_size=1, max_size=3), min_size=1, max_size=3
+    )
+)
+def test_an_item_passes_a_stage_that_has_it_in_any_of_its_lists(stages: list[list[list[int]]]):
+    checked = [[ranked_list(*keys) for keys in stage] for stage in stages]
+    found = passed(checked, ReciprocalRank())
+    of_stages: list[set[int]] = [{key for keys in stage for key in keys} for stage in stages]
+    passing = of_stages[0].intersection(*of_stages[1:])
+    assert {item.key[0] for item in found} == passing
+    everything = by_key(fused([each for stage in checked for each in stage], ReciprocalRank()))
+    assert by_key(found) == {key: everything[key] for key in passing}
 
 
 @pytest.mark.parametrize("score", [math.nan, math.inf, -math.inf])

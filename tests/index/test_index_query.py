@@ -410,7 +410,9 @@ async def test_an_empty_answer_without_triggers_is_an_error(
         await put(engine, model, *PLAYERS)
         (status,) = await opened_index.status()
         assert (status.is_installed, status.is_ready) == (False, False)
-        with pytest.raises(IndexNotReady, match=r"triggers of the leaderboard .* are gone.*install\(engine"):
+        with pytest.raises(
+            IndexNotReady, match=r"the triggers of the leaderboard .* are gone.*install\(engine"
+        ):
             await leaderboard(model).top(3)
         with capture_logs() as logged:
             async with opened_index.maintaining(), asyncio.timeout(10):

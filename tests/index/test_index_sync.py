@@ -38,7 +38,7 @@ def sync_laurels(endpoints: Endpoints, only_clock: FixedClock) -> Generator[laur
 
 
 @pytest.fixture
-def sync_engine(endpoints: Endpoints) -> Generator[Engine]:
+def sync_engine(endpoints: Endpoints, clock: FixedClock) -> Generator[Engine]:
     engine = create_engine(endpoints.postgres_url)
     yield engine
     engine.dispose()

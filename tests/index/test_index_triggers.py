@@ -146,7 +146,7 @@ async def test_triggers_that_are_disabled_are_not_installed(engine: AsyncEngine,
 def test_ddl_is_statements_that_a_migration_can_run():
     statements = ddl(score_model())
     assert all(isinstance(each, str) for each in statements)
-    assert sum("CREATE OR REPLACE TRIGGER" in each for each in statements) == 4
+    assert sum(each.startswith("CREATE OR REPLACE TRIGGER") for each in statements) == 4
     assert not any("pg_notify" in each for each in ddl(score_model(), notify=False))
 
 

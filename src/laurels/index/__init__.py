@@ -20,6 +20,7 @@ loading records. `Indexes` has `build()`, `status()`, `verify()`, `rebuild()` an
 - `declare`    the declared indexes of models; `declaration` says what they mean, `checker` what is wrong
 - `members`    a primary key, or a column of members, as the member of a board, in its own order
 - `positions`  the places of a record in its windows: the fold of its changes                         pure
+- `partitions` the same for partitioned tables, whose partitions come and go
 - `triggers`   the DDL that captures every change of a table in the same transaction
 - `outbox`     the changes that are not applied yet, and what is stored of records
 - `rows`       the rows of the table, and which of a member's rows makes its entry
@@ -37,7 +38,7 @@ from laurels.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from laurels.index.declare import LeaderboardIndex
-    from laurels.index.fused import Fused, Fusion, fuse
+    from laurels.index.fused import Fused, Fusion, Parallel, fuse
     from laurels.index.indexes import Indexes
     from laurels.index.orphans import drop_orphan
     from laurels.index.query import Ranking, leaderboard
@@ -54,6 +55,7 @@ __all__ = [
     "Indexes",
     "Leaderboard",
     "LeaderboardIndex",
+    "Parallel",
     "Placing",
     "Ranked",
     "RankedList",
@@ -80,6 +82,7 @@ __getattr__ = lazy_names(
         "Indexes": "laurels.index.indexes",
         "Leaderboard": "laurels.index.sources",
         "LeaderboardIndex": "laurels.index.declare",
+        "Parallel": "laurels.index.fused",
         "Placing": "laurels.index.results",
         "Ranked": "laurels.index.results",
         "RankedList": "laurels.index.sources",

@@ -21,9 +21,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
+from laurels.index import partitions
 from laurels.index.outbox import IndexState, Outbox
 from laurels.index.rebuild import IndexRebuild
 from laurels.index.rows import RecordRows
+from laurels.index.triggers import function_of
 from laurels.index.writes import (
     BoardWrites,
     CursorMove,
@@ -85,6 +87,7 @@ class Applier:
     catalog: Catalog
     retention: Retention
     clock: Clock
+    is_partitioned: bool
     _consuming: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]], init=False)
 
     @cached_property
@@ -97,6 +100,9 @@ class Applier:
 
     async def catch_up(self) -> int:
         """Applies everything that was committed before the call, at least; returns the number of changes."""
+        if self.is_partitioned:
+            async with self.engine.begin() as connection:
+                await partitions.follow(connection, function_of(self.index.name))
         applied = 0
         while rows := await self.apply():
             applied += len(rows)

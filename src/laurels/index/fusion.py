@@ -4,8 +4,10 @@ A list has its best item first, so an item's rank is its place in the list, from
 item adds to the item's fused score:
 
 - `ReciprocalRank`: the sum of weight / (k + rank). Scores do not count.
-- `Sum`, `Greatest`: the sum or the greatest of the scores, scaled in each list to 0..1: the first is 1, the
-  last 0, and each is 1 where all are equal. With `raw`, of the scores as they are.
+- `Sum`, `Greatest`: the sum or the greatest of the scores, which a normalizer scales in each list:
+  `min_max`: linearly to 0..1, so that the first is 1 and the last 0; each is 1 where all are equal
+  `position`: 1 - i / (n - 1) for the i-th of n items, counted from 0; scores do not count
+  `none`: the scores as they are
 
 Items with the same score are ordered by their best rank in any list, and then by primary key. Sums are exact
 and rounded once, so the order of the lists makes no difference.
@@ -16,9 +18,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, TypeAlias, get_args
 
 from laurels.errors import InvalidInput
+from laurels.wording import one_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -27,6 +30,9 @@ Key: TypeAlias = tuple[Any, ...]
 """A primary key, column by column."""
 Score: TypeAlias = int | float
 
+Normalizer: TypeAlias = Literal["min_max", "position", "none"]
+
+NORMALIZERS: Final[tuple[Normalizer, ...]] = get_args(Normalizer)
 RRF_K: Final = 60
 """The value of the original paper: Cormack, Clarke and Büttcher, 2009."""
 
@@ -81,21 +87,33 @@ class CheckedList:
     @property
     def descends(self) -> bool:
         """Whether greater scores are better in this list; True if all are equal."""
-        scores = self._scores("scores")
+        scores = self._scores()
         return not scores or scores[0] >= scores[-1]
 
-    def raw(self) -> dict[Key, Score]:
+    def normalized(self, normalizer: Normalizer) -> dict[Key, Score]:
+        match normalizer:
+            case "min_max":
+                return self._min_max()
+            case "position":
+                return self._positions()
+            case "none":
+                return self._as_they_are()
+
+    def _as_they_are(self) -> dict[Key, Score]:
         if not self.descends:
             raise InvalidInput.at(
-                "raw",
+                "normalize",
                 f"{self.field} has its lowest score first, which would count least: "
-                f"leave raw out, or negate its scores",
+                f"use 'min_max' or 'position', or negate its scores",
             )
-        return dict(zip(self.places, self._scores("raw"), strict=True))
+        return dict(zip(self.places, self._scores(), strict=True))
 
-    def even(self) -> dict[Key, Score]:
-        """The scores scaled to 0..1: the last is 0, the first is 1."""
-        scores = self._scores("scores")
+    def _positions(self) -> dict[Key, Score]:
+        last = max(len(self.places) - 1, 1)
+        return {key: 1 - (place.rank - 1) / last for key, place in self.places.items()}
+
+    def _min_max(self) -> dict[Key, Score]:
+        scores = self._scores()
         if not scores:
             return {}
         first, last = scores[0], scores[-1]
@@ -106,12 +124,13 @@ class CheckedList:
             first, last = scores[0], scores[-1]
         return {key: (score - last) / (first - last) for key, score in zip(self.places, scores, strict=True)}
 
-    def _scores(self, wanted: str) -> list[Score]:
+    def _scores(self) -> list[Score]:
         scores = [place.score for place in self.places.values() if place.score is not None]
         if len(scores) < len(self.places):
             raise InvalidInput.at(
                 f"{self.field}.score",
-                f"is missing, and {wanted} are to be fused: give (key, score), or use rrf()",
+                "is missing, and scores are to be fused: give (key, score), or use rrf() or "
+                "normalize='position'",
             )
         return scores
 
@@ -147,30 +166,31 @@ class ReciprocalRank:
 @dataclass(frozen=True)
 class Sum:
     weights: tuple[float, ...] | None = None
-    raw: bool = False
+    normalize: Normalizer = "min_max"
 
     def check(self, sources: int) -> None:
+        _check_normalizer(self.normalize)
         _check_weights(self.weights, sources)
 
     def scores(self, lists: Sequence[CheckedList]) -> Mapping[Key, float]:
         weights = self.weights or (1,) * len(lists)
         return _summed(
-            {key: weight * score for key, score in _scores(checked, raw=self.raw).items()}
+            {key: weight * score for key, score in checked.normalized(self.normalize).items()}
             for checked, weight in zip(lists, weights, strict=True)
         )
 
 
 @dataclass(frozen=True)
 class Greatest:
-    raw: bool = False
+    normalize: Normalizer = "min_max"
 
-    def check(self, sources: int) -> None:
-        """Fits any number of sources."""
+    def check(self, sources: int) -> None:  # noqa: ARG002  # it fits any number of sources
+        _check_normalizer(self.normalize)
 
     def scores(self, lists: Sequence[CheckedList]) -> Mapping[Key, float]:
         found: dict[Key, float] = {}
         for checked in lists:
-            for key, score in _scores(checked, raw=self.raw).items():
+            for key, score in checked.normalized(self.normalize).items():
                 found[key] = max(found.get(key, -math.inf), float(score))
         return found
 
@@ -188,9 +208,14 @@ def fused(lists: Sequence[CheckedList], algorithm: Algorithm) -> list[Scored]:
         return sorted(items, key=lambda item: (*_before_key(item), repr(item.key)))
 
 
-def passed(lists: Sequence[CheckedList], algorithm: Algorithm) -> list[Scored]:
-    """The fused items that are in every list: those that passed every stage of a pipeline."""
-    return [item for item in fused(lists, algorithm) if None not in item.parts]
+def passed(stages: Sequence[Sequence[CheckedList]], algorithm: Algorithm) -> list[Scored]:
+    """The fused items that passed every stage of a pipeline: those in at least one list of each."""
+    lists = [checked for stage in stages for checked in stage]
+    return [
+        item
+        for item in fused(lists, algorithm)
+        if all(any(item.key in checked.places for checked in stage) for stage in stages)
+    ]
 
 
 def shown(key: Key) -> str:
@@ -200,10 +225,6 @@ def shown(key: Key) -> str:
 
 def _before_key(item: Scored) -> tuple[float, int]:
     return -item.score, min(place.rank for place in item.parts if place)
-
-
-def _scores(checked: CheckedList, *, raw: bool) -> dict[Key, Score]:
-    return checked.raw() if raw else checked.even()
 
 
 def _summed(contributions: Iterable[Mapping[Key, float]]) -> dict[Key, float]:
@@ -222,7 +243,7 @@ def _sum(key: Key, shares: list[float]) -> float:
     if not math.isfinite(total):
         raise InvalidInput.at(
             "score",
-            f"of {shown(key)} adds up to more than a number holds: give smaller weights, or leave raw out",
+            f"of {shown(key)} adds up to more than a number holds: give smaller weights, or a normalizer",
         )
     return total
 
@@ -238,6 +259,11 @@ def _check_order(field: str, scores: list[Score | None]) -> None:
         raise InvalidInput.at(
             f"{field}.score", "must follow the order of the list, best first: sort it by its scores"
         )
+
+
+def _check_normalizer(normalizer: str) -> None:
+    if normalizer not in NORMALIZERS:
+        raise InvalidInput.at("normalize", one_of([*NORMALIZERS], normalizer))
 
 
 def _check_weights(weights: tuple[float, ...] | None, sources: int) -> None:

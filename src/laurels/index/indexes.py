@@ -16,12 +16,14 @@ from laurels.boards.retention import Retention
 from laurels.errors import Conflict, IndexNotReady, InvalidInput
 from laurels.index.apply import Applier
 from laurels.index.declare import declared, declared_as, models_of
+from laurels.index.installed import check_grants
 from laurels.index.maintain import LOOK_SECONDS, Maintainer, is_maintained
+from laurels.index.partitions import is_partitioned
 from laurels.index.query import Ranking, bind, unbind
 from laurels.index.records import fetch
 from laurels.index.results import IndexStatus
 from laurels.index.rows import Want
-from laurels.index.triggers import check_installed, is_installed, uninstall_index
+from laurels.index.triggers import check_installed, function_of, is_installed, uninstall_index
 from laurels.index.verify import Verification, verify
 from laurels.logs import get_logger
 from laurels.scores.shards import ShardedWindow
@@ -73,7 +75,7 @@ class Indexes:
         await self.close()
 
     async def open(self) -> None:
-        """Raises `StartupError` when the triggers of an index are not installed."""
+        """Raises `StartupError` when the triggers of an index are not installed, or the role lacks rights."""
         try:
             await self._open()
         except BaseException:
@@ -84,8 +86,12 @@ class Indexes:
     async def _open(self) -> None:
         indexes = [index for model in self.models for index in declared(model)]
         async with self.engine.connect() as connection:
+            await check_grants(connection, indexes)
             for index in indexes:
                 await check_installed(connection, index)
+            partitioned = {
+                index for index in indexes if await is_partitioned(connection, function_of(index.name))
+            }
         catalog = Catalog(self.laurels.valkey, self.laurels.store)
         retention = Retention(self.laurels.valkey, catalog, self.laurels.clock)
         for index in indexes:
@@ -98,6 +104,7 @@ class Indexes:
                 catalog,
                 retention,
                 self.laurels.clock,
+                index in partitioned,
             )
 
     async def close(self) -> None:

@@ -20,7 +20,10 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from laurels.errors import InvalidInput, StartupError
-from laurels.index.declare import declared, digest, models_of, plain_type
+from laurels.index import partitions
+from laurels.index.declaration import digest, plain_type
+from laurels.index.declare import declared, models_of
+from laurels.index.description import Description, is_best_of_all_time
 from laurels.moments import datetime_of
 
 if TYPE_CHECKING:
@@ -36,6 +39,8 @@ KEY_BYTES: Final = 256
 # The longest other column: a UUID. An integer has 20 with its sign, a date 10.
 OTHER_KEY_BYTES: Final = 36
 EVENTS: Final = ("INSERT", "UPDATE", "DELETE", "TRUNCATE")
+# What the indexes on a table find, which end with these words: all records of a member, or its best.
+INDEXES_FOR: Final = ("member", "best")
 
 _TABLES: Final = (
     # IF NOT EXISTS needs the privilege to create schemas even where there is one.
@@ -68,6 +73,7 @@ _TABLES: Final = (
     position bytea NOT NULL,
     PRIMARY KEY (index, key)
 )""",
+    partitions.TABLE,
     f"""CREATE TABLE IF NOT EXISTS {SCHEMA}.indexes (
     index text PRIMARY KEY,
     number integer GENERATED ALWAYS AS IDENTITY,
@@ -76,6 +82,11 @@ _TABLES: Final = (
     building bytea
 )""",
 )
+
+_COLUMNS: Final = (
+    "index, key, op, score, groups, member, moment, old_score, old_groups, old_member, old_moment"
+)
+_NOW: Final = "coalesce(nullif(current_setting('laurels.now', true), '')::timestamptz, clock_timestamp())"
 
 # Other parameter styles would double a percent sign in a name.
 _quoted = postgresql.dialect(paramstyle="named").identifier_preparer
@@ -87,10 +98,47 @@ def ddl(model: type[Any], *, notify: bool = True) -> list[str]:
     `notify`: whether a commit wakes the process that maintains the index. PostgreSQL serializes commits that
     notify; without it, changes are applied within a second.
     """
+    return ddl_of(*declared(model), notify=notify)
+
+
+def ddl_of(*indexes: DeclaredIndex[Any], notify: bool = True) -> list[str]:
+    """As `ddl`, of some indexes alone."""
     statements: list[str] = list(_TABLES)
-    for index in declared(model):
+    for index in indexes:
         statements += _statements(index, notify=notify)
     return statements
+
+
+def removal_of_triggers(name: str) -> list[str]:
+    """The statements that stop capturing changes for an index, by its name: `game_scores.score`."""
+    made = ", ".join(_literal(f"{function_of(name)}_{of}") for of in INDEXES_FOR)
+    return [
+        f"DROP FUNCTION IF EXISTS {SCHEMA}.{function_of(name)}() CASCADE",
+        *partitions.removal(function_of(name)),
+        # They are in the schema of the table, which a name alone does not say.
+        f"""DO $laurels$
+DECLARE found regclass;
+BEGIN
+    FOR found IN SELECT oid FROM pg_class WHERE relkind IN ('i', 'I') AND relname IN ({made}) LOOP
+        EXECUTE format('DROP INDEX %s', found);
+    END LOOP;
+END $laurels$""",
+    ]
+
+
+def removal_of(name: str) -> list[str]:
+    """The statements that remove an index by its name, with its pending changes."""
+    return [
+        *removal_of_triggers(name),
+        *(
+            f"DELETE FROM {SCHEMA}.{table} WHERE index = {number_of(_literal(name))}"
+            for table in ("positions", "moments")
+        ),
+        *(
+            f"DELETE FROM {SCHEMA}.{table} WHERE index = {_literal(name)}"
+            for table in ("outbox", "partitions", "indexes")
+        ),
+    ]
 
 
 async def install(on: AsyncEngine | AsyncConnection, *models: object, notify: bool = True) -> None:
@@ -110,13 +158,15 @@ def installation(*models: object, notify: bool = True) -> list[str]:
 
 def removal(*models: object) -> list[str]:
     """The statements that remove them."""
-    removals = [each for model in _named(models) for index in declared(model) for each in _removal(index)]
+    removals = [
+        each for model in _named(models) for index in declared(model) for each in removal_of(index.name)
+    ]
     return [*_TABLES, *removals]
 
 
 async def uninstall_index(connection: AsyncConnection, index: DeclaredIndex[Any]) -> None:
     """Removes the triggers of one index, and the changes that are not applied yet."""
-    await _run(connection, _removal(index))
+    await _run(connection, removal_of(index.name))
 
 
 def _named(models: tuple[object, ...]) -> list[type[Any]]:
@@ -154,8 +204,8 @@ async def check_installed(connection: AsyncConnection, index: DeclaredIndex[Any]
     )
     values = {
         "table": _quoted.format_table(index.table),
-        "prefix": f"{_function(index)}%",
-        "described": _described(index),
+        "prefix": f"{function_of(index.name)}%",
+        "described": version_of(index),
     }
     is_installed = (await connection.execute(asked, values)).scalar_one() == len(EVENTS)
     for name in member_indexes(index):
@@ -246,10 +296,6 @@ def _microseconds(timestamp: str) -> str:
     return f"least(extract(epoch FROM {timestamp}) * 1000000, 9e18)::bigint"
 
 
-def _function(index: DeclaredIndex[Any]) -> str:
-    return function_of(index.name)
-
-
 def function_of(name: str) -> str:
     """The function that captures the changes of an index, by the name of the index."""
     return f"laurels_{digest(name)}"
@@ -260,19 +306,7 @@ def number_of(name: str) -> str:
     return f"(SELECT number FROM {SCHEMA}.indexes WHERE index = {name})"
 
 
-def removal_of(name: str) -> list[str]:
-    """The statements that remove what the database has of an index, except its indexes on a table."""
-    return [
-        f"DROP FUNCTION IF EXISTS {SCHEMA}.{function_of(name)}() CASCADE",
-        *(
-            f"DELETE FROM {SCHEMA}.{table} WHERE index = {number_of(_literal(name))}"
-            for table in ("positions", "moments")
-        ),
-        *(f"DELETE FROM {SCHEMA}.{table} WHERE index = {_literal(name)}" for table in ("outbox", "indexes")),
-    ]
-
-
-def _described(index: DeclaredIndex[Any]) -> str:
+def version_of(index: DeclaredIndex[Any]) -> str:
     """The function's comment: its index, and a digest of its body that does not depend on `notify`."""
     return f"leaderboard {index.name}, {digest(_body(index, notify=True))}"
 
@@ -283,8 +317,7 @@ def _literal(value: str) -> str:
 
 def _body(index: DeclaredIndex[Any], *, notify: bool) -> str:
     name = _literal(index.name)
-    columns = "index, key, op, score, groups, member, moment, old_score, old_groups, old_member, old_moment"
-    insert = f"INSERT INTO {SCHEMA}.outbox ({columns})"
+    insert = f"INSERT INTO {SCHEMA}.outbox ({_COLUMNS})"
     moment = row_moment(index, "n") or "written"
     put = f"{row_score(index, 'n')}, {row_groups(index, 'n')}, {row_member(index, 'n')}"
     nothing, new = "NULL, NULL, NULL", "NULL, NULL, NULL, NULL"
@@ -296,12 +329,11 @@ def _body(index: DeclaredIndex[Any], *, notify: bool) -> str:
     is_new = f"{of_row('o', index.key[0])} IS NULL"
     indexed = f"({is_indexed(index, 'n')})"
     wake = f"IF changed THEN PERFORM pg_notify('{CHANNEL}', ''); END IF;" if notify else ""
-    now = "coalesce(nullif(current_setting('laurels.now', true), '')::timestamptz, clock_timestamp())"
     return f"""
 DECLARE
-    written bigint := {_microseconds(now)};
+    written bigint := {_microseconds(_NOW)};
     changed boolean := false;
-BEGIN
+BEGIN{partitions.UNLESS_DETACHED}
     IF TG_OP = 'INSERT' THEN
         {insert}
         SELECT {name}, {key_text(index, "n")}, 'put', {put}, {moment}, {new} FROM after_it n WHERE {indexed};
@@ -330,6 +362,33 @@ BEGIN
 END"""
 
 
+def _of_partitions(index: DeclaredIndex[Any]) -> partitions.Captured:
+    name, key = _literal(index.name), key_text(index, "n")
+    put = f"{row_score(index, 'n')}, {row_groups(index, 'n')}, {row_member(index, 'n')}"
+    unknown = " AND ".join(
+        f"NOT EXISTS (SELECT FROM {SCHEMA}.{table} k WHERE k.index = {of} AND k.key = {key})"
+        for table, of in (("moments", number_of(name)), ("positions", number_of(name)), ("outbox", name))
+    )
+    gone = (
+        f"INSERT INTO {SCHEMA}.outbox ({_COLUMNS}) SELECT {name}, {key_text(index, 'o')}, 'gone', "
+        f"NULL, NULL, NULL, $1, {_old(index)} FROM {{part}} o"
+    )
+    same_key = " AND ".join(f"{of_row('o', column)} = {of_row('n', column)}" for column in index.key)
+    return partitions.Captured(
+        function_of(index.name),
+        name,
+        table_name(index),
+        _SETTINGS,
+        _SEEN,
+        _microseconds(_NOW),
+        f"INSERT INTO {SCHEMA}.outbox ({_COLUMNS}) SELECT {name}, {key}, 'put', {put}, "
+        f"{row_moment(index, 'n') or '$1'}, NULL, NULL, NULL, NULL FROM {{part}} n "
+        f"WHERE {is_indexed(index, 'n')} AND {unknown}",
+        gone,
+        f"{gone} WHERE NOT EXISTS (SELECT FROM {{own}} n WHERE {same_key})",
+    )
+
+
 def _old(index: DeclaredIndex[Any]) -> str:
     """The former values of a row that was indexed, where its entries follow from them."""
     if index.index.on_update == "keep":
@@ -352,8 +411,9 @@ _SEEN: Final = {
 
 
 def _statements(index: DeclaredIndex[Any], *, notify: bool) -> list[str]:
-    function = _function(index)
+    function = function_of(index.name)
     table = table_name(index)
+    description = str(Description.of(index, notify=notify))
     return [
         *(
             f"CREATE INDEX IF NOT EXISTS {name} ON {table} ({', '.join(columns)})"
@@ -363,12 +423,14 @@ def _statements(index: DeclaredIndex[Any], *, notify: bool) -> list[str]:
             f"CREATE OR REPLACE FUNCTION {SCHEMA}.{function}() RETURNS trigger LANGUAGE plpgsql {_SETTINGS} "
             f"AS $laurels${_body(index, notify=notify)}$laurels$"
         ),
-        f"COMMENT ON FUNCTION {SCHEMA}.{function}() IS {_literal(_described(index))}",
+        f"COMMENT ON FUNCTION {SCHEMA}.{function}() IS {_literal(version_of(index))}",
         *(
             f"CREATE OR REPLACE TRIGGER {function}_{change.lower()} AFTER {change} ON {table} {seen} "
             f"FOR EACH STATEMENT EXECUTE FUNCTION {SCHEMA}.{function}()"
             for change, seen in _SEEN.items()
         ),
+        f"COMMENT ON TRIGGER {function}_insert ON {table} IS {_literal(description)}",
+        *partitions.statements(_of_partitions(index)),
         f"INSERT INTO {SCHEMA}.indexes (index) VALUES ({_literal(index.name)}) ON CONFLICT DO NOTHING",
     ]
 
@@ -377,15 +439,14 @@ def member_indexes(index: DeclaredIndex[Any]) -> dict[str, list[str]]:
     """The indexes on the table that find a member's records, by name."""
     if index.member is None:
         return {}
-    name, member, score = _function(index), _quoted.quote(index.member.name), _quoted.quote(index.score.name)
+    name, member, score = (
+        function_of(index.name),
+        _quoted.quote(index.member.name),
+        _quoted.quote(index.score.name),
+    )
     found: dict[str, list[str]] = {}
     if index.at is not None:
         found[f"{name}_member"] = [member, _quoted.quote(index.at.name), score]
-    if index.aggregate == "best" and "all_time" in index.index.all_windows:
+    if is_best_of_all_time(index):
         found[f"{name}_best"] = [member, score]
     return found or {f"{name}_member": [member]}
-
-
-def _removal(index: DeclaredIndex[Any]) -> list[str]:
-    dropped = [f"DROP INDEX IF EXISTS {_schema(index)}{name}" for name in member_indexes(index)]
-    return [*removal_of(index.name), *dropped]
