@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Self, TypedDict, Unpack
 
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from laurels import embedded
 from laurels.access.revocations import Revocations
@@ -44,6 +45,10 @@ from laurels.jobs.overview import JobOverview
 from laurels.jobs.runner import Runner
 from laurels.journal.drain import Drain
 from laurels.journal.rebuild import Rebuilder
+from laurels.people.known import KnownPeople
+from laurels.people.operations import Directory, PeopleOperations
+from laurels.people.records import Person, Place
+from laurels.people.store import RecordStore
 from laurels.postgres.engine import Postgres
 from laurels.postgres.migrate import migrate
 from laurels.ratings.match import Match
@@ -53,7 +58,8 @@ from laurels.scores.feeds import Feeds
 from laurels.scores.idempotency import IdempotencyKeys
 from laurels.scores.live import LiveViews, View
 from laurels.scores.metadata import MetadataOperations, MetadataSetter
-from laurels.scores.page_query import PageQuery, WindowQuery
+from laurels.scores.page_query import EntriesQuery, PageQuery, WindowQuery
+from laurels.scores.people import with_people
 from laurels.scores.queries import Reader
 from laurels.scores.removal import Remover
 from laurels.scores.rolling import Rolling
@@ -74,6 +80,7 @@ if TYPE_CHECKING:
         AboutMatch,
         ArchiveArguments,
         Carried,
+        Entries,
         FirstPage,
         InWindow,
         Paging,
@@ -115,7 +122,7 @@ class Options(TypedDict, total=False):
 
 
 @spelled_out
-class Laurels(DefinitionOperations, WholeBoardOperations, MetadataOperations):
+class Laurels(DefinitionOperations, WholeBoardOperations, MetadataOperations, PeopleOperations):
     """A leaderboard engine, async. Boards are named `project/board`.
 
     With no URLs, in the arguments or in the settings, it starts Valkey and PostgreSQL itself, or joins those
@@ -198,8 +205,12 @@ class Laurels(DefinitionOperations, WholeBoardOperations, MetadataOperations):
             self.valkey, self._retention, self._rolling, self._archived_windows, journal
         )
         self._reader = Reader(self.valkey, self._catalog, self._rolling, self.clock, self._archived_windows)
-        self.all_windows = AllWindows(self._reader, self._archived_windows)
-        self.live = LiveViews(self.valkey, self._catalog, self._reader, self.clock)
+        stored_people = RecordStore(self.postgres, Person)
+        self._known_people = KnownPeople(self.valkey, stored_people)
+        self.people_directory = Directory(Person, stored_people, self._known_people.changed)
+        self.places_directory = Directory(Place, RecordStore(self.postgres, Place))
+        self.all_windows = AllWindows(self._reader, self._archived_windows, self._known_people)
+        self.live = LiveViews(self.valkey, self._catalog, self._reader, self._known_people, self.clock)
         kept_boards = (self.store, kept, self._retention, self._rolling, self.clock)
         self.snapshot_taker = SnapshotTaker(self.valkey, self._catalog, *kept_boards)
         self.maintenance = Maintenance(self.valkey, self._catalog, *kept_boards)
@@ -386,20 +397,20 @@ class Laurels(DefinitionOperations, WholeBoardOperations, MetadataOperations):
         finally:
             follower.leave()
 
-    async def standing(self, board: str, member: str, **where: Unpack[InWindow]) -> Standing:
+    async def standing(self, board: str, member: str, **where: Unpack[Entries]) -> Standing:
         """One member's standing, also in a window that only the archive has."""
-        return await self.all_windows.standing(BoardRef.parse(board), WindowQuery.of(where), member)
+        return await self.all_windows.standing(BoardRef.parse(board), EntriesQuery.of(where), member)
 
     async def around(
-        self, board: str, member: str, above: int = 5, below: int = 5, **where: Unpack[InWindow]
+        self, board: str, member: str, above: int = 5, below: int = 5, **where: Unpack[Entries]
     ) -> Page:
         """A member with those just above and below it."""
-        ref, query = BoardRef.parse(board), WindowQuery.of(where)
+        ref, query = BoardRef.parse(board), EntriesQuery.of(where)
         return await self.all_windows.around(ref, query, member, above, below)
 
-    async def among(self, board: str, members: Iterable[str], **where: Unpack[InWindow]) -> Among:
+    async def among(self, board: str, members: Iterable[str], **where: Unpack[Entries]) -> Among:
         """These members ranked among themselves, each with its rank among all."""
-        return await self._reader.among(BoardRef.parse(board), WindowQuery.of(where), list(members))
+        return await self.all_windows.among(BoardRef.parse(board), EntriesQuery.of(where), list(members))
 
     async def percentile(self, board: str, share: float, **where: Unpack[InWindow]) -> Percentile:
         """The score that this share of the entries is no better than."""
@@ -425,10 +436,20 @@ class Laurels(DefinitionOperations, WholeBoardOperations, MetadataOperations):
         return await self._archived_windows.listed(BoardRef.parse(board), period, group, limit, cursor)
 
     async def snapshot(
-        self, board: str, snapshot: str, *, limit: int = 100, cursor: str | None = None
+        self,
+        board: str,
+        snapshot: str,
+        *,
+        limit: int = 100,
+        cursor: str | None = None,
+        people: bool = False,
     ) -> SnapshotPage:
         """A page of one snapshot, by its id."""
-        return await self._archived_windows.snapshot(BoardRef.parse(board), snapshot, limit, cursor)
+        ref = BoardRef.parse(board)
+        page = await self._archived_windows.snapshot(ref, snapshot, limit, cursor)
+        if people:
+            page = replace(page, entries=await with_people(self._known_people, ref.project, page.entries))
+        return page
 
     async def jobs(self) -> list[JobInfo]:
         """The background jobs and their state."""
