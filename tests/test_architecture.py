@@ -107,7 +107,7 @@ MAY_USE = {
         "wording",
     },
     "ratings": {"boards", "clock", "errors", "journal.entry", "moments", "scores", "valkey"},
-    "activity": {"boards", "clock", "errors", "logs", "moments", "postgres", "scores", "valkey"},
+    "activity": {"boards", "clock", "errors", "logs", "moments", "people", "postgres", "scores", "valkey"},
     "engine": {
         "access",
         "activity",

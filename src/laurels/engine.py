@@ -25,8 +25,9 @@ from laurels.boards.keys import BoardRef, group_text
 from laurels.boards.operations import DefinitionOperations
 from laurels.boards.retention import Retention
 from laurels.boards.store import BoardStore
+from laurels.boards.timezones import zone_names
 from laurels.clock import system_clock
-from laurels.errors import InvalidInput
+from laurels.errors import InvalidInput, StartupError
 from laurels.history import member_history
 from laurels.history.all_windows import AllWindows
 from laurels.history.archived_windows import ArchivedWindows
@@ -154,6 +155,8 @@ class Laurels(DefinitionOperations, WholeBoardOperations, MetadataOperations, Pe
             postgres_url=options.get("postgres_url"),
             durability=options.get("durability"),
         )
+        if (timezone := self.settings.default_timezone) not in zone_names():
+            raise StartupError(f"default_timezone: {timezone!r} is not an IANA timezone like Europe/Oslo")
         self.clock = options.get("clock", system_clock)
         self._join = options.get("join", True)
         self._say = options.get("say", lambda _: None)
@@ -205,10 +208,10 @@ class Laurels(DefinitionOperations, WholeBoardOperations, MetadataOperations, Pe
             self.valkey, self._retention, self._rolling, self._archived_windows, journal
         )
         self._reader = Reader(self.valkey, self._catalog, self._rolling, self.clock, self._archived_windows)
-        stored_people = RecordStore(self.postgres, Person)
-        self._known_people = KnownPeople(self.valkey, stored_people)
-        self.people_directory = Directory(Person, stored_people, self._known_people.changed)
-        self.places_directory = Directory(Place, RecordStore(self.postgres, Place))
+        people, places = RecordStore(self.postgres, Person), RecordStore(self.postgres, Place)
+        self._known_people = KnownPeople(self.valkey, people)
+        self.people_directory = Directory(Person, people, self._known_people.changed)
+        self.places_directory = Directory(Place, places)
         self.all_windows = AllWindows(self._reader, self._archived_windows, self._known_people)
         self.live = LiveViews(self.valkey, self._catalog, self._reader, self._known_people, self.clock)
         kept_boards = (self.store, kept, self._retention, self._rolling, self.clock)
@@ -230,7 +233,10 @@ class Laurels(DefinitionOperations, WholeBoardOperations, MetadataOperations, Pe
             self._submitter.acting_for("campus"),
         )
         self.index_definer = self.definer.acting_for("index")
-        self.activity = Activity(self.valkey, self.postgres, boards, self._reader, self.clock)
+        people_of_campuses = (people, places, self.settings.default_timezone)
+        self.activity = Activity(
+            self.valkey, self.postgres, boards, self._reader, people_of_campuses, self.clock
+        )
         self._overview = JobOverview(self.postgres, AGENDA, self.clock)
         if self._servers is not None if self._jobs is None else self._jobs:
             self._working = asyncio.create_task(Runner(self, AGENDA, LOOPS).run(asyncio.Event()))

@@ -142,6 +142,11 @@ class Settings(BaseSettings):
         description="The URL of PostgreSQL 16+: `postgresql://user:password@host:5432/database`. "
         "By default Laurels starts its own.",
     )
+    default_timezone: str = Field(
+        default="UTC",
+        min_length=1,
+        description="The timezone of a place, such as a campus, that has none of its own.",
+    )
     durability: Literal["fast", "fsync", "replicated"] = Field(
         default="fast",
         description="What the answer to a submission waits for, unless the request chooses: `fast` waits for "
