@@ -223,7 +223,6 @@ class Laurels(DefinitionOperations, WholeBoardOperations, MetadataOperations, Pe
         self.board_files = BoardFiles(
             self.valkey, self._catalog, self.definer, self._retention, self._rolling, self.clock
         )
-        self.eraser = Eraser(self.valkey, *over_all)
         self.operator_status = OperatorStatus(
             self.valkey, self.postgres, self.store, self.drain.journal_streams
         )
@@ -236,6 +235,9 @@ class Laurels(DefinitionOperations, WholeBoardOperations, MetadataOperations, Pe
         people_of_campuses = (people, places, self.settings.default_timezone)
         self.activity = Activity(
             self.valkey, self.postgres, boards, self._reader, people_of_campuses, self.clock
+        )
+        self.eraser = Eraser(
+            self.valkey, *over_all, {"campus": self.activity.eraser}, self.people_directory.remove
         )
         self._overview = JobOverview(self.postgres, AGENDA, self.clock)
         if self._servers is not None if self._jobs is None else self._jobs:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from laurels.activity.campus_people import CampusPeople
 from laurels.activity.campuses import UserCampuses
 from laurels.activity.consume import Accrual
+from laurels.activity.erase import ActivityEraser
 from laurels.activity.finalize import Finalizer
 from laurels.activity.outbox import Relay
 from laurels.activity.rankings import Rankings
@@ -54,5 +55,6 @@ class Activity:
         scored = (valkey, self.people, CampusDays(postgres), self.rankings, self.totals, clock)
         self.rescorer = Rescorer(*scored)
         self.finalizer = Finalizer(*scored)
+        self.eraser = ActivityEraser(valkey, postgres, self.accrual, self.rescorer)
         self.relay = Relay(valkey, OutboxStore(postgres), clock)
         self.reader = CampusReader(reader, self.people, self.campuses, CampusReads(postgres), clock)
