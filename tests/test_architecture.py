@@ -91,6 +91,7 @@ MAY_USE = {
         "list_cursor",
         "logs",
         "moments",
+        "people",
         "postgres",
         "scores",
         "valkey",

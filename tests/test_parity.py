@@ -63,6 +63,7 @@ ROUTES = {
     "place": ("get", f"{PROJECT}/places/{{place}}"),
     "places": ("get", f"{PROJECT}/places"),
     "remove_place": ("delete", f"{PROJECT}/places/{{place}}"),
+    "export_member": ("get", f"{PROJECT}/members/{{member}}/export"),
     "erase": ("delete", f"{PROJECT}/members/{{member}}"),
     "jobs": ("get", "/v1/jobs"),
     "request_job": ("post", "/v1/jobs/{name}/run"),

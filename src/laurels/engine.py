@@ -34,6 +34,7 @@ from laurels.history.archived_windows import ArchivedWindows
 from laurels.history.erase import Eraser
 from laurels.history.export import BoardFiles
 from laurels.history.maintenance import Maintenance
+from laurels.history.member_export import MemberExporter
 from laurels.history.operator_status import OperatorStatus
 from laurels.history.recount import Recount
 from laurels.history.snapshots import SnapshotTaker
@@ -238,6 +239,9 @@ class Laurels(DefinitionOperations, WholeBoardOperations, MetadataOperations, Pe
         )
         self.eraser = Eraser(
             self.valkey, *over_all, {"campus": self.activity.eraser}, self.people_directory.remove
+        )
+        self.member_exporter = MemberExporter(
+            self.valkey, *over_all[:5], people, {"campus": self.activity.exporter}
         )
         self._overview = JobOverview(self.postgres, AGENDA, self.clock)
         if self._servers is not None if self._jobs is None else self._jobs:

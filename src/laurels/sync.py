@@ -226,6 +226,7 @@ class Laurels:
     place = _answering(engine.Laurels.place)
     places = _answering(engine.Laurels.places)
     remove_place = _answering(engine.Laurels.remove_place)
+    export_member = _answering(engine.Laurels.export_member)
     erase = _answering(engine.Laurels.erase)
     jobs = _answering(engine.Laurels.jobs)
     request_job = _answering(engine.Laurels.request_job)

@@ -175,3 +175,22 @@ async def test_the_application_s_own_table_of_users_is_left_to_it(lived: Stage):
     finally:
         async with lived.laurels.postgres.writing() as connection:
             await connection.execute(text("ALTER TABLE users DROP COLUMN email"))
+
+
+async def test_an_export_has_what_campuses_know(lived: Stage):
+    found = await lived.laurels.export_member("campus", ADA)
+    assert found.person
+    assert found.person.name == NAME
+    (about,) = found.users
+    assert (about["handle"], about["campus_id"]) == (NAME, OSLO.id)
+    (streak,) = found.streaks
+    assert (streak["current"], streak["best"]) == (2, 2)
+    assert {badge["kind"] for badge in found.badges} == {"daily_top10", "social_butterfly"}
+    assert [(day["ymd"], day.get("rank_overall")) for day in found.days] == [
+        (20251024, 1), (20251025, 1), (20251026, None)
+    ]  # fmt: skip
+    assert all(day["dm_sent"] == 19 for day in found.days)
+    assert len(found.entries) > 4
+    await lived.laurels.erase("campus", ADA)
+    with pytest.raises(NotFound):
+        await lived.laurels.export_member("campus", ADA)

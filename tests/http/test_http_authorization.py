@@ -142,6 +142,7 @@ OPERATIONS: dict[tuple[str, str], Asked] = {
     ("GET", f"{PROJECT}/secrets"): Asked("administrators"),
     ("POST", f"{PROJECT}/secrets"): Asked("administrators", 201, body={"use": "signatures"}),
     ("DELETE", f"{PROJECT}/secrets/{{id}}"): Asked("administrators", 204),
+    ("GET", f"{PROJECT}/members/{{member}}/export"): Asked("administrators"),
     ("DELETE", f"{PROJECT}/members/{{member}}"): Asked("administrators"),
     ("GET", f"{PROJECT}/people"): Asked("readers"),
     ("POST", f"{PROJECT}/people/batch"): Asked("administrators", body=[]),

@@ -55,6 +55,7 @@ CONTRACT = {
     ("GET", f"{BOARD}/snapshots"),
     ("GET", f"{BOARD}/snapshots/{{snapshot}}"),
     ("DELETE", "/v1/projects/{project}/members/{member}"),
+    ("GET", "/v1/projects/{project}/members/{member}/export"),
     ("GET", PEOPLE),
     ("POST", f"{PEOPLE}/batch"),
     ("PUT", f"{PEOPLE}/{{person}}"),

@@ -8,11 +8,13 @@ from laurels.activity.campus_people import CampusPeople
 from laurels.activity.campuses import UserCampuses
 from laurels.activity.consume import Accrual
 from laurels.activity.erase import ActivityEraser
+from laurels.activity.export import ActivityExporter
 from laurels.activity.finalize import Finalizer
 from laurels.activity.outbox import Relay
 from laurels.activity.rankings import Rankings
 from laurels.activity.rescore import Rescorer
 from laurels.activity.store.days import CampusDays
+from laurels.activity.store.export import ActivityExportStore
 from laurels.activity.store.outbox import OutboxStore
 from laurels.activity.store.people import CampusStore
 from laurels.activity.store.reads import CampusReads
@@ -55,6 +57,9 @@ class Activity:
         scored = (valkey, self.people, CampusDays(postgres), self.rankings, self.totals, clock)
         self.rescorer = Rescorer(*scored)
         self.finalizer = Finalizer(*scored)
+        self.exporter = ActivityExporter(
+            valkey, self.keys, ActivityExportStore(postgres), self.people, self.campuses, clock
+        )
         self.eraser = ActivityEraser(valkey, postgres, self.accrual, self.rescorer)
         self.relay = Relay(valkey, OutboxStore(postgres), clock)
         self.reader = CampusReader(reader, self.people, self.campuses, CampusReads(postgres), clock)

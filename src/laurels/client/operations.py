@@ -28,7 +28,7 @@ from laurels.client.paths import JSON, as_json, member_segment, project_path, se
 from laurels.client.people import PeopleFlows
 from laurels.client.steps import Give, Lost, Request, Send
 from laurels.errors import InvalidInput, NotFound
-from laurels.history.records import Erased, History, SnapshotList, SnapshotPage
+from laurels.history.records import Erased, History, MemberExport, SnapshotList, SnapshotPage
 from laurels.jobs.state import JobInfo, JobState
 from laurels.ratings.match import Match, Matched
 from laurels.scores.results import Among, Distribution, Entry, Page, Percentile, Standing
@@ -363,6 +363,15 @@ class ClientOperations(PeopleFlows):
         """A page of one snapshot, by its id."""
         path = f"{self._path(board)}/snapshots/{segment(snapshot)}"
         return self._read(path, SnapshotPage, {"limit": limit, "cursor": cursor, "people": people})
+
+    def export_member(
+        self, project: str, member: str, *, limit: int = 10_000, cursor: str | None = None
+    ) -> Flow[MemberExport]:
+        """Everything that the project keeps about a member, with the first `limit` rows of the journal; after
+        a `cursor`, only further rows.
+        """
+        path = f"{project_path(project)}/members/{member_segment(member)}/export"
+        return self._read(path, MemberExport, {"limit": limit, "cursor": cursor})
 
     def erase(self, project: str, member: str) -> Flow[Erased]:
         """Erases a member from all boards of the project, its journal and snapshots.

@@ -164,6 +164,7 @@ class Client:
     place = _answering(ClientOperations.place)
     places = _answering(ClientOperations.places)
     remove_place = _answering(ClientOperations.remove_place)
+    export_member = _answering(ClientOperations.export_member)
     erase = _answering(ClientOperations.erase)
     jobs = _answering(ClientOperations.jobs)
     request_job = _answering(ClientOperations.request_job)
