@@ -86,7 +86,7 @@ class Eraser:
         if board is not None:
             stored = [each for each in stored if each.board == board]
         flow = None if board is not None else self.flows.get(project)
-        user = flow and _uuid(member)
+        user = _uuid(member) if flow else None
         for each in stored:
             if user is None or each.owner != "campus":
                 await self._check_owner(each, encoded, is_named=board is not None)

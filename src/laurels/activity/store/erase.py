@@ -49,6 +49,6 @@ class ActivityEraseStore:
             )
             told = update(lb_outbox).where(payload["user_id"].astext == user).values(payload=renamed)
             changed += (await connection.execute(told)).rowcount
-            if set((await connection.execute(_COLUMNS)).scalars()) == _OWN_COLUMNS:
+            if frozenset((await connection.execute(_COLUMNS)).scalars()) == _OWN_COLUMNS:
                 changed += (await connection.execute(_DELETE, {"user": user})).rowcount
             return changed

@@ -31,7 +31,8 @@ class JournalPlace(NamedTuple):
     recorded_at: int
     seq: int
     shard: int
-    index: int
+    place: int
+    """In its call, from 0."""
 
 
 class MemberExportStore:
