@@ -164,7 +164,7 @@ def _app(
     app.router.routes += [
         *(operation.route() for operation in OPERATIONS),
         *guide.routes(),
-        *pages.routes(),
+        *pages.routes(image_hosts=laurels.settings.image_hosts),
     ]
     for kind in (LaurelsError, HTTPException):
         app.add_exception_handler(kind, problems.handle)
