@@ -84,7 +84,7 @@ PLUMBING = {
     "open": "begins the engine's life",
     "close": "ends it",
     "send": "a submission that the routes have decoded already",
-    "send_soon": "the same, without a wait",
+    "prepare": "the same, without a wait",
     "remembered": "asks no store",
     "definition_in_force": "for code that must see the edit of another process at once",
 }

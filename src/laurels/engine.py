@@ -330,11 +330,11 @@ class Laurels(DefinitionOperations, WholeBoardOperations, MetadataOperations, Pe
         """Like `submit`, with a `Submission`."""
         return await self._submitter.submit(BoardRef.parse(board), given, self._durability(durability))
 
-    def send_soon(self, board: str, given: Submission, on_outcome: OnOutcome) -> bool:
-        """Like `send`, without waiting: calls `on_outcome` with the result. Does nothing and returns False if
-        this process does not know enough to check the submission.
+    def prepare(self, board: str, given: Submission) -> Callable[[OnOutcome], None] | None:
+        """Like `send`, without waiting: returns a function that submits, and later passes on the result. None
+        if this process does not know enough to check the submission.
         """
-        return self._submitter.submit_soon(BoardRef.parse(board), given, on_outcome, self.settings.durability)
+        return self._submitter.prepare(BoardRef.parse(board), given, self.settings.durability)
 
     async def submit_many(
         self,

@@ -12,6 +12,7 @@ import pytest
 from player_tokens import bearer, signed, token
 from ways import SCORE, Way, known, request_of, serving
 
+from laurels.access import credential_cache
 from laurels.access.store.secrets import NewSecret
 from laurels.engine import Laurels
 from laurels.http.app import create_app
@@ -35,8 +36,13 @@ OWN = ("date", "x-request-id", "content-length")
 
 
 @pytest.fixture
-async def way(app: FastAPI, admin_key: str, client: httpx.AsyncClient) -> AsyncGenerator[Way]:
+async def way(
+    app: FastAPI, admin_key: str, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> AsyncGenerator[Way]:
     assert client
+    # However slow the machine is: what is known stays known, and bodies are waited for.
+    monkeypatch.setattr(credential_cache, "FRESH_SECONDS", 3600.0)
+    monkeypatch.setattr(fast_protocol, "HOLD_SECONDS", 60.0)
     async with serving(app, admin_key) as way:
         yield way
 
@@ -104,7 +110,7 @@ async def test_a_request_id_of_the_clients_own_comes_back(way: Way, board: str):
 @pytest.mark.parametrize(
     ("given", "status"),
     [
-        ({"headers": {"Idempotency-Key": "k-1"}}, 200),
+        ({"headers": {"Idempotency-Key": "k" * 201}}, 422),
         ({"headers": {"Laurels-Durability": "fast"}}, 200),
         ({"headers": {"Laurels-Durability": "some"}}, 422),
         ({"headers": {"Content-Encoding": "gzip"}, "content": PACKED}, 200),
@@ -138,13 +144,22 @@ async def test_what_is_not_plain_is_left_to_the_operation(
 
 
 @pytest.mark.parametrize(
-    ("header", "value"), [("Content-Type", "text/plain"), ("Authorization", "Bearer another")]
+    ("header", "value"),
+    [
+        ("Content-Type", "text/plain"),
+        ("Authorization", "Bearer another"),
+        ("Idempotency-Key", "another"),
+    ],
 )
 async def test_a_header_that_comes_twice_is_left_to_the_operation(
     way: Way, client: httpx.AsyncClient, board: str, header: str, value: str
 ):
     await known(way, board)
-    own = {"Content-Type": "application/json", "Authorization": way.client.headers["Authorization"]}
+    own = {
+        "Content-Type": "application/json",
+        "Authorization": way.client.headers["Authorization"],
+        "Idempotency-Key": "k-1",
+    }
     for twice in ([value, own[header]], [own[header], value]):
         headers = [(name, given) for name, given in own.items() if name != header]
         headers += [(header, given) for given in twice]
@@ -181,17 +196,97 @@ async def test_who_may_not_submit_is_refused_and_a_revoked_key_at_once(
     assert (await way.post(board, headers=bearer(secret))).status_code == 401
 
 
-async def test_players_and_signatures_are_left_to_the_operation(
+@pytest.fixture
+async def of_players(
     way: Way, client: httpx.AsyncClient, laurels: Laurels, boards: str, project: str
-):
+) -> tuple[str, str]:
+    """A board that players submit to, which the server knows; and the secret of their tokens."""
     board = f"{boards}/players"
     assert (await client.put(board, json={"player_writes": True})).status_code == 201
-    _, of_players = await laurels.secrets.create(project, NewSecret("players"))
+    _, secret = await laurels.secrets.create(project, NewSecret("players"))
     await known(way, board)
-    assert (await way.post(board)).status_code == 200
-    player = bearer(token(of_players or "", project, "joe"))
-    assert (await way.post(board, json={"score": 5}, headers=player)).json()["member"] == "joe"
-    assert way.taken == [True, False]
+    player = bearer(token(secret or "", project, "first"))
+    while not any(way.taken):  # until the token is known
+        assert (await way.post(board, json={"score": 1}, headers=player)).status_code == 200
+    way.taken.clear()
+    return board, secret or ""
+
+
+async def test_a_players_score_is_taken_and_answered_as_the_operation_answers(
+    way: Way, client: httpx.AsyncClient, of_players: tuple[str, str], project: str
+):
+    board, secret = of_players
+    player = bearer(token(secret, project, "joe"))
+    given = {"json": {"score": 5, "id": "mine"}, "headers": player}
+    by_operation = await client.post(f"{board}/scores", json=given["json"], headers=player)
+    again = await same_from_both(way, client, board, **given)
+    assert again.json() == {**by_operation.json(), "applied": False, "previous_score": 5, "previous_rank": 1}
+    assert again.json()["id"] == "mine"
+    better = await way.post(board, json={"member": "joe", "score": 6}, headers=player)
+    assert (better.json()["applied"], better.json()["previous_score"]) == (True, 5)
+    assert way.taken == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [({"member": "ada", "score": 5}, 403), ({"score": "x"}, 422), ({"score": 5, "own_groups": {}}, 422)],
+)
+async def test_what_a_player_may_not_send_is_left_to_the_operation(
+    way: Way,
+    client: httpx.AsyncClient,
+    of_players: tuple[str, str],
+    project: str,
+    sent: dict[str, Any],
+    status: int,
+):
+    board, secret = of_players
+    player = bearer(token(secret, project, "first"))
+    answer = await same_from_both(way, client, board, json=sent, headers=player)
+    assert (answer.status_code, way.taken) == (status, [False])
+
+
+async def test_a_token_of_another_time_or_board_is_left_to_the_operation(
+    way: Way, client: httpx.AsyncClient, of_players: tuple[str, str], board: str, project: str
+):
+    of_board, secret = of_players
+    await known(way, board)
+    player = bearer(token(secret, project, "first"))
+    other_board = await same_from_both(way, client, board, json={"score": 5}, headers=player)
+    assert other_board.status_code == 403
+    expired = bearer(token(secret, project, "first", exp=1))
+    old = await same_from_both(way, client, of_board, json={"score": 5}, headers=expired)
+    assert (old.status_code, way.taken) == (401, [False, False])
+
+
+async def test_a_score_with_a_key_is_taken_and_repeated_as_the_operation_does(
+    way: Way, client: httpx.AsyncClient, of_players: tuple[str, str], project: str
+):
+    board, secret = of_players
+    player = bearer(token(secret, project, "first"))
+    for number, headers in enumerate(({}, player)):
+        key = {"Idempotency-Key": f"k-{number}", **headers}
+        sent = {"member": "first", "score": 10 + number}
+        first = await way.post(board, json=sent, headers=key)
+        assert (first.status_code, first.json()["applied"]) == (200, True)
+        assert "idempotency-replayed" not in first.headers
+        assert first.json()["id"] == f"k-{number}"
+        for answer in (
+            await way.post(board, json=sent, headers=key),
+            await client.post(f"{board}/scores", json=sent, headers=key),
+        ):
+            assert (answer.content, answer.headers["idempotency-replayed"]) == (first.content, "true")
+        other = await same_from_both(way, client, board, json={**sent, "score": 99}, headers=key)
+        assert other.json()["type"] == "/problems/idempotency-key-reused"
+        unlike = await same_from_both(way, client, board, json={**sent, "id": "another"}, headers=key)
+        assert unlike.json()["errors"][0]["field"] == "id"
+    assert way.taken == [True, True, True, False] * 2
+
+
+async def test_where_signatures_are_required_the_operation_verifies_them(
+    way: Way, client: httpx.AsyncClient, laurels: Laurels, of_players: tuple[str, str], project: str
+):
+    board, _ = of_players
+    assert client
     _, of_signatures = await laurels.secrets.create(project, NewSecret("signatures", required=True))
     content = msgspec.json.encode(SCORE)
     json = {"Content-Type": "application/json"}
@@ -205,7 +300,7 @@ async def test_players_and_signatures_are_left_to_the_operation(
     assert not any(way.taken[-2:])
 
 
-async def test_where_keys_are_limited_the_operation_counts_them(
+async def test_limits_count_each_request_once_and_tell_what_is_left(
     endpoints: Endpoints,
     admin_key: str,
     client: httpx.AsyncClient,
@@ -213,14 +308,20 @@ async def test_where_keys_are_limited_the_operation_counts_them(
     monkeypatch: pytest.MonkeyPatch,
 ):
     assert client
-    monkeypatch.setenv("LAURELS_RATE_LIMIT_KEY", "4/hour")
+    monkeypatch.setenv("LAURELS_RATE_LIMIT_KEY", "6/hour")
     async with (
         Laurels(valkey_url=endpoints.valkey_url, postgres_url=endpoints.postgres_url) as limited,
         serving(create_app(limited), (await limited.keys.create("*", ("submit",)))[1]) as way,
     ):
-        statuses = [(await way.post(board)).status_code for _ in range(5)]
+        answers = [await way.post(board, headers={"X-Request-Id": "mine"}) for _ in range(7)]
     assert admin_key
-    assert (statuses, any(way.taken)) == ([200] * 4 + [429], False)
+    assert [answer.status_code for answer in answers] == [200] * 6 + [429]
+    assert way.taken[-1], "the first are not, until the process knows key, secrets and board"
+    left = [answer.headers["ratelimit"].partition(";r=")[2].partition(";")[0] for answer in answers]
+    assert left == ["5", "4", "3", "2", "1", "0", "0"]
+    assert {answer.headers["ratelimit-policy"] for answer in answers} == {'"key";q=6;w=3600'}
+    assert answers[-1].json()["type"] == "/problems/rate-limited"
+    assert int(answers[-1].headers["retry-after"]) > 0
 
 
 async def test_what_only_the_store_can_refuse_is_a_problem_as_the_operation_tells_it(

@@ -24,17 +24,22 @@ if TYPE_CHECKING:
 
     from laurels.clock import FixedClock
     from laurels.embedded import Endpoints
-    from laurels.scores.submission import Submission
 
 LINES = {"Content-Type": "application/x-ndjson"}
 KEY = {"Idempotency-Key": "k-1"}
 ADA = {"member": "ada", "score": 5}
 
 
+@pytest.fixture(params=[1, 2])
+async def shards(request: pytest.FixtureRequest) -> int:
+    """A single score is one call on a board with one shard; with several, its key is claimed first."""
+    return request.param
+
+
 @pytest.fixture
-async def summed(client: AsyncClient, boards: str) -> str:
+async def summed(client: AsyncClient, boards: str, shards: int) -> str:
     """A board on which whatever counts twice is seen."""
-    await client.put(f"{boards}/sum", json={"aggregate": "sum"})
+    await client.put(f"{boards}/sum", json={"aggregate": "sum", "shards": shards})
     return f"{boards}/sum"
 
 
@@ -196,22 +201,24 @@ async def test_a_refused_request_leaves_its_key_free(client: AsyncClient, summed
 
 
 async def test_after_an_unknown_outcome_the_same_request_may_come_again_and_no_other(
-    client: AsyncClient, laurels: Laurels, summed: str, monkeypatch: pytest.MonkeyPatch
+    client: AsyncClient, laurels: Laurels, summed: str, shards: int, monkeypatch: pytest.MonkeyPatch
 ):
-    send = laurels.send
+    submit = functions.submit
 
-    async def counts_without_an_answer(board: str, given: Submission, *rest: Any) -> Any:  # noqa: ANN401  # as it is
-        await send(board, given, *rest)
-        raise OutcomeUnknown("the answer was lost", given.id)
+    async def counts_without_an_answer(*given: Any) -> Any:  # noqa: ANN401  # as it is
+        await submit(*given)
+        raise OutcomeUnknown("the answer was lost")
 
     with monkeypatch.context() as patch:
-        patch.setattr(laurels, "send", counts_without_an_answer)
+        patch.setattr(functions, "submit", counts_without_an_answer)
         unknown = await client.post(f"{summed}/scores", json=ADA, headers=KEY)
     assert (unknown.status_code, unknown.json()["retry_with"]) == (503, "k-1")
     other = await client.post(f"{summed}/scores", json={**ADA, "score": 6}, headers=KEY)
     assert other.json()["type"] == "/problems/idempotency-key-reused"
     again = await client.post(f"{summed}/scores", json=ADA, headers=KEY)
-    assert (again.status_code, again.json()["applied"], again.json()["score"]) == (200, False, 5)
+    assert (again.status_code, again.json()["score"]) == (200, 5)
+    first_answer = again.headers.get("idempotency-replayed"), again.json()["applied"]
+    assert first_answer == (("true", True) if shards == 1 else (None, False))
 
 
 async def test_a_batch_that_breaks_off_may_come_again_and_counts_once(
@@ -226,6 +233,39 @@ async def test_a_batch_that_breaks_off_may_come_again_and_counts_once(
         whole = await client.post(f"{summed}/scores/batch", content=sent, headers=headers)
         assert whole.json() == {"accepted": 2, "rejected": []}
     assert await score_of(client, summed) == 11
+
+
+@pytest.mark.parametrize("kind", [{}, {"aggregate": "last"}, {"ties": "earliest"}, {"score": "int64"}])
+async def test_a_repeated_score_gets_the_first_answer_on_any_kind_of_board(
+    client: AsyncClient, boards: str, kind: dict[str, str]
+):
+    await client.put(f"{boards}/kind", json=kind)
+    score = str(2**63 - 1) if "score" in kind else 7.25
+    sent = {**ADA, "score": score, "metadata": {"level": 7}}
+    await client.post(f"{boards}/kind/scores", json={**ADA, "member": "bob"})
+    first = await client.post(f"{boards}/kind/scores", json=sent, headers=KEY)
+    await client.post(f"{boards}/kind/scores", json={**ADA, "score": 9})
+    again = await client.post(f"{boards}/kind/scores", json=sent, headers=KEY)
+    assert first.json()["score"] == score
+    assert (again.content, again.headers["idempotency-replayed"]) == (first.content, "true")
+
+
+async def test_a_key_whose_id_was_used_without_it_answers_the_same_each_time(
+    client: AsyncClient, summed: str
+):
+    await client.post(f"{summed}/scores", json={**ADA, "id": "k-1"})
+    answers = [await client.post(f"{summed}/scores", json=ADA, headers=KEY) for _ in range(2)]
+    assert [answer.json()["applied"] for answer in answers] == [False, False]
+    assert answers[0].content == answers[1].content
+    assert ["idempotency-replayed" in answer.headers for answer in answers] == [False, True]
+
+
+async def test_one_key_for_two_members_at_once_counts_for_one(client: AsyncClient, summed: str):
+    answers = await asyncio.gather(
+        *(client.post(f"{summed}/scores", json={**ADA, "member": f"m{n}"}, headers=KEY) for n in range(8))
+    )
+    assert sorted(answer.status_code for answer in answers) == [200] + [422] * 7
+    assert (await client.get(f"{summed}/entries")).json()["total"] == 1
 
 
 async def test_a_key_is_remembered_for_a_day(client: AsyncClient, summed: str, clock: FixedClock):

@@ -198,17 +198,17 @@ async def valkey(request: pytest.FixtureRequest, endpoints: Endpoints) -> AsyncG
 
 
 async def test_windows_count_on_one_node_and_on_a_cluster(valkey: Valkey):
-    rates = Rates("key", "2/hour")
+    rates = Rates("key", "2/hour", lambda: valkey)
     for name in ("a", "b}{c", "{"):
         who = f"{uuid4()}/{name}"
-        hits = [await rates.hit(valkey, who) for _ in range(3)]
+        hits = [await rates.hit(who) for _ in range(3)]
         assert [(hit.is_allowed, hit.remaining) for hit in hits] == [(True, 1), (True, 0), (False, 0)]
         assert all(0 < hit.resets_in <= 3600 for hit in hits)
 
 
 async def test_the_tightest_of_several_limits_decides(valkey: Valkey):
-    rates, who = Rates("key", "3/hour;2/minute"), str(uuid4())
-    hits = [await rates.hit(valkey, who) for _ in range(3)]
+    rates, who = Rates("key", "3/hour;2/minute", lambda: valkey), str(uuid4())
+    hits = [await rates.hit(who) for _ in range(3)]
     assert [(hit.is_allowed, hit.remaining) for hit in hits] == [(True, 1), (True, 0), (False, 0)]
 
 
@@ -221,35 +221,48 @@ async def moved_back(valkey: Valkey, key: str, minutes: int) -> None:
 
 async def test_a_window_slides(valkey: Valkey):
     """What was spent before counts for less and less."""
-    rates, who = Rates("key", "10/hour"), str(uuid4())
+    rates, who = Rates("key", "10/hour", lambda: valkey), str(uuid4())
     key = f"{LIMIT}:10/3600:key:{who}"
     for _ in range(4):
-        await rates.hit(valkey, who)
+        await rates.hit(who)
     await moved_back(valkey, key, 61)
-    hit = await rates.hit(valkey, who)
+    hit = await rates.hit(who)
     assert (hit.is_allowed, hit.remaining) == (True, 6)  # a little less than the four before, and this one
     await moved_back(valkey, key, 30)
-    hit = await rates.hit(valkey, who)
+    hit = await rates.hit(who)
     assert (hit.is_allowed, hit.remaining) == (True, 7)  # a little less than two of the four, and these two
     assert 0 < hit.resets_in <= 900
     await moved_back(valkey, key, 120)
-    assert (await rates.hit(valkey, who)).remaining == 9
+    assert (await rates.hit(who)).remaining == 9
 
 
 async def test_a_clock_that_was_set_back_starts_the_window_anew(valkey: Valkey):
-    rates, who = Rates("key", "2/hour"), str(uuid4())
+    rates, who = Rates("key", "2/hour", lambda: valkey), str(uuid4())
     key = f"{LIMIT}:2/3600:key:{who}"
     for _ in range(2):
-        await rates.hit(valkey, who)
+        await rates.hit(who)
     await moved_back(valkey, key, -90)
-    hit = await rates.hit(valkey, who)
+    hit = await rates.hit(who)
     assert (hit.is_allowed, hit.remaining) == (True, 1)
     assert 0 < await valkey.command("PTTL", key) <= 7_200_000
 
 
+async def test_hits_at_the_same_time_count_each_by_itself(valkey: Valkey):
+    rates, run = Rates("key", "5/hour", lambda: valkey), uuid4()
+    hits = await asyncio.gather(*(rates.hit(f"{run}/{number % 3}") for number in range(21)))
+    for member in range(3):
+        own = hits[member::3]
+        assert [hit.is_allowed for hit in own] == [True] * 5 + [False] * 2
+        assert [hit.remaining for hit in own] == [4, 3, 2, 1, 0, 0, 0]
+
+
+def not_asked() -> Valkey:
+    raise AssertionError
+
+
 def test_a_policy_names_every_limit():
-    assert Rates("key", None).policy == ""
-    assert Rates("key", "5/2 minutes").policy == '"key";q=5;w=120'
+    for rates, policy in ((None, ""), ("5/2 minutes", '"key";q=5;w=120')):
+        assert Rates("key", rates, not_asked).policy == policy
 
 
 async def test_every_kind_of_route_counts_with_the_one_limiter_of_the_app(

@@ -110,7 +110,9 @@ async def test_of_single_scores_that_the_express_way_hands_over(ticking: Laurels
     await ticking.page(board)  # this process knows it now
     told: asyncio.Queue[Submitted | Exception] = asyncio.Queue()
     for member in MEMBERS:
-        assert ticking.send_soon(board, Submission(member, 5), told.put_nowait)
+        send = ticking.prepare(board, Submission(member, 5))
+        assert send
+        send(told.put_nowait)
     for _ in MEMBERS:
         assert isinstance(await told.get(), Submitted)
     await check(ticking, project)

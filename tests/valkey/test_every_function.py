@@ -69,6 +69,7 @@ def submitted(**more: object) -> bytes:
         "targets": [TARGET],
         "fed": 0,
         "replayed": 0,
+        "fingerprints": [],
     }
     return header(**told | more)
 
@@ -109,7 +110,7 @@ SMOKES: dict[str, Smoke] = {
     "laurels_exhume": (["dead", "journal"], ["5-0"], 0),
     "laurels_fence": (["board", "journal"], [VERSION, "token", 1000, "0-0"], [b"ok", b"1-0"]),
     "laurels_fold": (["board", "rolling", "window"], [FOLDED], [b"ok", b"0"]),
-    "laurels_hit": (["limit"], [2, 1000], [1, 0, 1, 1000]),
+    "laurels_hit": (["limit"], [2, 1000], [[1, 0, 1, 1000]]),
     "laurels_index": (["board", "index", "journal", "window"], [INDEXED, "rows", "7", "bob"], [b"ok"]),
     "laurels_join": (["journal"], ["group"], [b"0-0", 0]),
     "laurels_list_aside": (["discarded"], ["name"], 1),

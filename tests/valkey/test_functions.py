@@ -106,6 +106,7 @@ class Board:
             "max_change": 0,
             "fed": 0,
             "replayed": 0,
+            "fingerprints": [],
             "targets": [
                 {"window": 1, "chosen": 0, "seconds": 0, "how": "direct", "base": 0, "days": [], "op": ""}
             ],
@@ -843,6 +844,7 @@ class TestMetadata:
             "journal": 1,
             "durable": 0,
             "replayed": 0,
+            "fingerprints": [],
             "id": "one",
             "remember": 1,
             "metadata": '{"n":1}',

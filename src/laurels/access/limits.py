@@ -17,18 +17,20 @@ from laurels.deadline import Deadline
 from laurels.errors import RateLimited
 from laurels.logs import get_logger
 from laurels.metrics import count_refusal
+from laurels.together import Together
 from laurels.valkey import functions
 from laurels.valkey.names import LIMIT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from limits import RateLimitItem
-    from starlette.requests import Request
+    from starlette.requests import HTTPConnection
 
     from laurels.access.principal import Principal
     from laurels.settings import Settings
     from laurels.valkey.client import Valkey
+    from laurels.valkey.messages import HitReply
 
 # A healthy Valkey answers much sooner.
 ANSWER_SECONDS: Final = 1.0
@@ -49,42 +51,54 @@ class Hit(NamedTuple):
 class Rates:
     """One or more limits that hold together: `10/second;1000/hour`."""
 
-    def __init__(self, name: str, rates: str | None) -> None:
+    def __init__(self, name: str, rates: str | None, valkey: Callable[[], Valkey]) -> None:
+        """`valkey` is called for each call: the connection may open after the limits are made."""
         self.name = name
         self.limits = parse_many(rates) if rates else []
         self.policy = ", ".join(f'"{name}";q={limit.amount};w={limit.get_expiry()}' for limit in self.limits)
+        self._counters = [_Counter(limit, name, valkey) for limit in self.limits]
 
-    async def hit(self, valkey: Valkey, *who: str) -> Hit:
+    async def hit(self, who: str) -> Hit:
         """Counts a request against each limit; what is left is that of the tightest."""
-        whose = ":".join((self.name, *who))
-        hits = [await _hit(valkey, limit, whose) for limit in self.limits]
-        if len(hits) == 1:
-            return hits[0]
+        if len(self._counters) == 1:
+            return await self._counters[0].hit(who)
+        hits = [await counter.hit(who) for counter in self._counters]
         tightest = min(hits, key=lambda hit: (hit.remaining, hit.resets_in))
         return tightest._replace(is_allowed=all(hit.is_allowed for hit in hits))
 
 
-async def _hit(valkey: Valkey, limit: RateLimitItem, whose: str) -> Hit:
-    seconds = limit.get_expiry()
-    key = f"{LIMIT}:{limit.amount}/{seconds}:{whose}"
-    is_allowed, before, now, left = await functions.hit(valkey, key, limit.amount, seconds * 1000)
-    spent = before * left / 1000 / seconds + now
-    # The next hit of the stretch before leaves the window, or the present stretch begins to.
-    resets = [left / 1000 % (seconds / before)] if before else []
-    resets += [left / 1000] if now else []
-    remaining = max(0, limit.amount - math.floor(spent))
-    return Hit(bool(is_allowed), remaining, math.ceil(min(resets, default=0.0)))
+class _Counter:
+    """Counts requests against one limit; those that come at the same time in one call."""
+
+    def __init__(self, limit: RateLimitItem, name: str, valkey: Callable[[], Valkey]) -> None:
+        self._most, self._seconds = limit.amount, limit.get_expiry()
+        self._prefix = f"{LIMIT}:{self._most}/{self._seconds}:{name}:"
+        self._valkey = valkey
+        self._together = Together(self._ask)
+
+    async def hit(self, who: str) -> Hit:
+        is_allowed, before, now, left = await self._together.ask(who)
+        seconds = self._seconds
+        spent = before * left / 1000 / seconds + now
+        # The next hit of the stretch before leaves the window, or the present stretch begins to.
+        resets = [left / 1000 % (seconds / before)] if before else []
+        resets += [left / 1000] if now else []
+        remaining = max(0, self._most - math.floor(spent))
+        return Hit(bool(is_allowed), remaining, math.ceil(min(resets, default=0.0)))
+
+    async def _ask(self, who: Sequence[str]) -> list[HitReply]:
+        keys = [self._prefix + each for each in who]
+        with Deadline(ANSWER_SECONDS):
+            return await functions.hit(self._valkey(), keys, self._most, self._seconds * 1000)
 
 
 class Limiter:
     def __init__(self, settings: Settings, valkey: Callable[[], Valkey]) -> None:
-        """`valkey` is called for each request: the connection may open after the limiter is made."""
         self.addresses = Addresses(settings.trusted_proxies)
-        self._valkey = valkey
-        self._key = Rates("key", settings.rate_limit_key)
-        self._player = Rates("player", settings.rate_limit_player)
-        self._address = Rates("address", settings.rate_limit_address)
-        self._failures = Rates("failures", settings.rate_limit_failures)
+        self._key = Rates("key", settings.rate_limit_key, valkey)
+        self._player = Rates("player", settings.rate_limit_player, valkey)
+        self._address = Rates("address", settings.rate_limit_address, valkey)
+        self._failures = Rates("failures", settings.rate_limit_failures, valkey)
         self._blocked: dict[str, float] = {}
         """Addresses that sent too many bad credentials, and until when this process refuses more."""
 
@@ -92,15 +106,15 @@ class Limiter:
         """Whether any limit applies to this principal."""
         return bool(self._address.limits or (self._player if principal.player else self._key).limits)
 
-    async def count(self, request: Request, principal: Principal) -> None:
-        """Counts one request; raises `RateLimited` when it exceeds a limit."""
+    async def count(self, request: HTTPConnection, principal: Principal, headers: dict[str, str]) -> None:
+        """Counts one request; raises `RateLimited` when it exceeds a limit. `headers` get what is left."""
         if self._address.limits:
-            await self._spend(request, self._address, self.addresses.of(request))
+            await self._spend(headers, self._address, self.addresses.of(request))
         rates = self._player if principal.player else self._key
         if rates.limits:
-            await self._spend(request, rates, principal.project, principal.name)
+            await self._spend(headers, rates, f"{principal.project}:{principal.name}")
 
-    def check_failures(self, request: Request) -> None:
+    def check_failures(self, request: HTTPConnection) -> None:
         """Raises `RateLimited` for a blocked address, before its credentials are looked up."""
         if not self._blocked:
             return
@@ -110,33 +124,36 @@ class Limiter:
             raise _too_many(self._failures, math.ceil(left))
         self._blocked.pop(address, None)
 
-    async def count_failure(self, request: Request) -> None:
+    async def count_failure(self, request: HTTPConnection) -> None:
         """Counts one bad credential from this address; raises `RateLimited` when it exceeds the limit."""
         count_refusal("secret")
         if not self._failures.limits:
             return
         address = self.addresses.of(request)
         try:
-            await self._spend(request, self._failures, address)
+            await self._spend(headers_of(request), self._failures, address)
         except RateLimited as error:
             if len(self._blocked) >= MOST_BLOCKED:
                 self._blocked.clear()
             self._blocked[address] = time.monotonic() + error.retry_after
             raise
 
-    async def _spend(self, request: Request, rates: Rates, *who: str) -> None:
+    async def _spend(self, headers: dict[str, str], rates: Rates, who: str) -> None:
         try:
-            with Deadline(ANSWER_SECONDS):
-                hit = await rates.hit(self._valkey(), *who)
+            hit = await rates.hit(who)
         except Exception as error:  # noqa: BLE001  # requests pass after any error of Valkey
             detail = str(error) or type(error).__name__
             log.warning("rate limit not counted; the request passes", limit=rates.name, detail=detail)
             return
-        headers: dict[str, str] = request.scope["state"].setdefault("rate_limit", {})
         _add(headers, "RateLimit-Policy", rates.policy)
         _add(headers, "RateLimit", f'"{rates.name}";r={hit.remaining};t={hit.resets_in}')
         if not hit.is_allowed:
             raise _too_many(rates, max(1, hit.resets_in))
+
+
+def headers_of(request: HTTPConnection) -> dict[str, str]:
+    """The headers of limits that the request's answer will have."""
+    return request.scope["state"].setdefault("rate_limit", {})
 
 
 def _add(headers: dict[str, str], name: str, value: str) -> None:

@@ -21,7 +21,7 @@ from jwt.exceptions import InvalidJTIError, InvalidSubjectError
 
 from laurels.boards.names import NAME_PATTERN
 from laurels.errors import Forbidden, InvalidInput, Unauthorized
-from laurels.scores.submission import PlayersSubmission, check_member
+from laurels.scores.submission import AdmittedSubmission, check_member
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,7 +58,7 @@ class Player:
         """
         return f"{sha256(self.member.encode()).hexdigest()[:32]}:{given}"
 
-    def submission(self, given: PlayerSubmission) -> PlayersSubmission:
+    def submission(self, given: PlayerSubmission) -> AdmittedSubmission:
         """The player's own submission; raises `Forbidden` for another member or another group."""
         if given.member not in (None, self.member):
             raise Forbidden("member: is not the player of this token; players submit for themselves only")
@@ -66,7 +66,7 @@ class Player:
         for name, value in self.groups.items():
             if groups.get(name, value) != value:
                 raise Forbidden(f"groups.{name}: is not what the token says; leave it out")
-        return PlayersSubmission(
+        return AdmittedSubmission(
             self.member,
             given.score,
             at=given.at,

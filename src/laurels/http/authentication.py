@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from laurels.access import players, sessions
 from laurels.access.credential_cache import CredentialCache
+from laurels.access.limits import headers_of
 from laurels.access.principal import BOOTSTRAPPER, Principal
 from laurels.access.signing import SIGNATURE
 from laurels.access.store.api_keys import EVERY_PROJECT, digest_of, name_of_key
@@ -201,7 +202,7 @@ async def _principal_of(request: Request) -> Principal:
         principal = keyring.recall(digest) or await principal_with(request, secret)
     limiter: Limiter = request.app.state.limiter
     if limiter.limits(principal):
-        await limiter.count(request, principal)
+        await limiter.count(request, principal, headers_of(request))
     return principal
 
 

@@ -118,9 +118,13 @@ def _answer(response: Response, request_id: str, rate_limit: dict[str, str] | No
     lines = [b"%s: %s\r\n" % header for header in headers]
     lines += _defaults_beside(names), b"x-request-id: %s\r\n" % request_id.encode("latin-1")
     if rate_limit:
-        lines += [f"{name.lower()}: {value}\r\n".encode("latin-1") for name, value in rate_limit.items()]
+        lines.append(header_lines(rate_limit))
     # No answer of ours has another value of this header.
     return Answer(response.status_code, b"".join(lines), bytes(response.body), b"connection" in names)
+
+
+def header_lines(headers: dict[str, str]) -> bytes:
+    return b"".join(f"{name.lower()}: {value}\r\n".encode("latin-1") for name, value in headers.items())
 
 
 @lru_cache(maxsize=64)

@@ -1,8 +1,8 @@
 """`Idempotency-Key`: a request that is sent again counts once.
 
 The key identifies one request to a board: method, path, query and body, byte for byte, and the player if one
-sends it. The same request gets 409 while the first is running, and afterwards the same answer with
-`Idempotency-Replayed: true`. Another request with the same key gets 422.
+sends it. The same request gets the same answer again, with `Idempotency-Replayed: true`; or 409 while the
+first is still running. Another request with the same key gets 422.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from contextlib import aclosing
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, Self, TypeVar
 
 from starlette.responses import Response
 
@@ -18,6 +18,7 @@ from laurels.errors import InvalidInput
 from laurels.http import body
 from laurels.http.durability import durability_of
 from laurels.scores.idempotency import FIELD
+from laurels.scores.submission import AdmittedSubmission
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -25,12 +26,15 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
+    from laurels.access.players import Player
     from laurels.http.authentication import Call
     from laurels.scores.idempotency import Claim
+    from laurels.scores.submission import Submission
 
 # Leaves room for KEY.INDEX in an id, also within a player's namespace.
 KEY_BYTES: Final = 200
 REPLAYED: Final = "Idempotency-Replayed"
+REPLAY: Final = (REPLAYED.lower().encode(), b"true")
 
 DOCUMENTED: Final = {
     "Idempotency-Key": "Another way to give the `id`, which identifies this request only. The same request "
@@ -49,11 +53,15 @@ class HasId(Protocol):
 Given = TypeVar("Given", bound=HasId)
 
 
+def is_valid(key: str) -> bool:
+    return _KEY.fullmatch(key) is not None
+
+
 def key_of(request: Request) -> str | None:
     given = request.headers.getlist(FIELD)
     if not given:
         return None
-    if len(given) > 1 or not _KEY.fullmatch(given[0]):
+    if len(given) > 1 or not is_valid(given[0]):
         raise InvalidInput.at(FIELD, f"must be one value of 1 to {KEY_BYTES} ASCII characters")
     return given[0]
 
@@ -61,15 +69,24 @@ def key_of(request: Request) -> str | None:
 class Fingerprint:
     """The hash of a request, complete after its whole body was added."""
 
-    def __init__(self, call: Call) -> None:
-        request, player = call.request, call.principal.player
+    def __init__(self, method: str, path: str, query: bytes, player: Player | None) -> None:
         who = player.member if player else ""
-        query = request.scope["query_string"]
-        self._hash = sha256(f"{request.method} {request.scope['path']}".encode())
-        self._hash.update(b"?" + query if query else b"")
-        self._hash.update(f"\n{len(who)} {who}\n".encode())
+        target = f"{method} {path}".encode() + (b"?" + query if query else b"")
+        self._hash = sha256(target + f"\n{len(who)} {who}\n".encode())
 
-    def add(self, piece: bytes) -> None:
+    @classmethod
+    def begun(cls, call: Call) -> Self:
+        """The fingerprint of a call, still without its body."""
+        scope = call.request.scope
+        return cls(call.request.method, scope["path"], scope["query_string"], call.principal.player)
+
+    @classmethod
+    def whole(cls, call: Call, sent: bytes) -> str:
+        fingerprint = cls.begun(call)
+        fingerprint.add(sent)
+        return str(fingerprint)
+
+    def add(self, piece: bytes | bytearray) -> None:
         self._hash.update(piece)
 
     def __str__(self) -> str:
@@ -83,13 +100,29 @@ class Fingerprint:
                 yield piece
 
 
-def claim(call: Call, key: str, fingerprint: Fingerprint | None = None) -> AbstractAsyncContextManager[Claim]:
+def with_key(given: Submission, key: str, fingerprint: str) -> AdmittedSubmission:
+    """The submission with the key as its id."""
+    require_id(given, key)
+    if isinstance(given, AdmittedSubmission):
+        given.fingerprint = fingerprint
+        return given
+    return AdmittedSubmission.from_given(given, fingerprint=fingerprint)
+
+
+def require_id(given: HasId, key: str) -> None:
+    """Makes the key the id; raises for another id in the body."""
+    if given.id not in (None, key):
+        raise InvalidInput.at("id", "differs from the header Idempotency-Key: send one of them")
+    given.id = key
+
+
+def claim(call: Call, key: str, fingerprint: str = "") -> AbstractAsyncContextManager[Claim]:
     """Claims the key while the request runs; a fingerprint that is not known yet is set on the claim."""
     player = call.principal.player
     return call.laurels.idempotency_keys.claim(
         call.ref,
         player.own_id(key) if player else key,
-        str(fingerprint) if fingerprint else "",
+        fingerprint,
     )
 
 
@@ -109,16 +142,12 @@ async def answer_once(
         return await act(decode(await body.read(call.request)))
     decoder = body.decoder_of(call.request)
     raw = await body.read_raw(call.request)
-    fingerprint = Fingerprint(call)
-    fingerprint.add(raw)
-    async with claim(call, key, fingerprint) as claimed:
+    async with claim(call, key, Fingerprint.whole(call, raw)) as claimed:
         if claimed.is_done:
             await call.laurels.confirm(call.board, durability_of(call.request))
             return replayed(claimed)
         given = decode(body.decompressed(decoder, raw))
-        if given.id not in (None, key):
-            raise InvalidInput.at("id", "differs from the header Idempotency-Key: send one of them")
-        given.id = key
+        require_id(given, key)
         response = await act(given)
         claimed.answer = bytes(response.body)
         return response

@@ -17,7 +17,7 @@ import msgspec
 
 from laurels.boards.keys import BoardRef
 from laurels.boards.ordering import whole
-from laurels.errors import InvalidInput, KeyTaken, LaurelsError, NotFound, OutcomeUnknown, Unavailable
+from laurels.errors import InvalidInput, LaurelsError, NotFound, OutcomeUnknown, Unavailable
 from laurels.journal.entry import Feed
 from laurels.logs import get_logger
 from laurels.moments import datetime_of
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from laurels.journal.entry import JournalEntry, JournalRow
     from laurels.scores.rolling import Rolling
     from laurels.scores.send import CallOutcome
-    from laurels.scores.submission import CheckedSubmission, Refusal
+    from laurels.scores.submission import CheckedSubmission
     from laurels.valkey.client import Valkey
     from laurels.valkey.messages import Durability
 
@@ -221,7 +221,7 @@ def _log_refusals(call: SubmitCall, outcome: CallOutcome) -> None:
         _log_refusal(call, index, refusal)
 
 
-def _log_refusal(call: SubmitCall, index: int, refusal: Refusal | KeyTaken) -> None:
+def _log_refusal(call: SubmitCall, index: int, refusal: LaurelsError) -> None:
     log.warning(
         "fed board refused a submission that its feeder counted",
         fed=str(call.board.ref),

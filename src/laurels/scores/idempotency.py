@@ -1,8 +1,11 @@
 """Idempotency keys: a request with a key takes effect once.
 
-The first request claims the key. A request with the same key in the meantime, in any process, is refused
-with `InFlight`; a later one gets the stored answer. A claim expires after some seconds unless renewed, so
-that a dead process does not block the key; the ids of the submissions then keep them from counting twice.
+A single score is one call of `laurels_submit`, which also looks up the key and records the answer.
+
+Other requests take several calls, also a score for a board with shards, each of which would have keys of its
+own. Such a request first claims its key. A request with the same key in the meantime, in any process, is
+refused with `InFlight`; a later one gets the stored answer. A claim expires after some seconds unless it is
+renewed, so that a dead process does not block the key. Then ids keep the submissions from counting twice.
 """
 
 from __future__ import annotations
@@ -53,7 +56,7 @@ class Claim:
     def check(self) -> None:
         """Raises `KeyReused` if the stored answer belongs to another request."""
         if self.done_as != self.fingerprint:
-            raise _reused(self.key)
+            raise key_reused(self.key)
 
 
 class IdempotencyKeys:
@@ -93,11 +96,9 @@ class _Holding:
         found = await functions.claim(self._valkey, keys, wanted)
         match found.outcome:
             case b"busy":
-                raise InFlight(
-                    f"a request with the {FIELD} {key!r} is in progress; try again when it is answered"
-                )
+                raise in_flight(key)
             case b"other":
-                raise _reused(key)
+                raise key_reused(key)
             case b"done":
                 claim.done_as, claim.answer = found.fingerprint.decode(), found.answer
             case _:
@@ -137,5 +138,9 @@ class _Holding:
             )
 
 
-def _reused(key: str) -> KeyReused:
+def in_flight(key: str) -> InFlight:
+    return InFlight(f"a request with the {FIELD} {key!r} is in progress; try again when it is answered")
+
+
+def key_reused(key: str) -> KeyReused:
     return KeyReused.at(FIELD, f"{key!r} belongs to another request; choose another key")

@@ -72,6 +72,7 @@ def lay_out(call: SubmitCall, *, metadata: bool) -> Payload:
     submissions, report = call.parts, call.report
     has_ids = any(checked.id for checked in submissions)
     has_ops = any(checked.op for checked in submissions)
+    has_keys = any(checked.fingerprint for checked in submissions)
     header = SubmitHeader(
         shape=board.shape(metadata=metadata),
         version=board.version,
@@ -90,11 +91,14 @@ def lay_out(call: SubmitCall, *, metadata: bool) -> Payload:
         targets=outline.headers,
         durable=int(call.durability != "fast"),
         fed=int(call.feeder is not None),
+        fingerprints=[checked.fingerprint for checked in submissions] if has_keys else [],
     )
     keys = outline.keys
     if call.feeder is not None:
         fed = board.keys.of_board(call.shard, "fed")
         keys = *keys[:BOARD_KEYS], fed, *keys[BOARD_KEYS:]
+    if has_keys:
+        keys = *keys[:BOARD_KEYS], *board.keys.generations(call.shard, "once"), *keys[BOARD_KEYS:]
     return Payload(keys=keys, header=header, rest=_rest(call), targets=outline.targets)
 
 

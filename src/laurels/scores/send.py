@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from laurels.boards.keys import WHOLE
 from laurels.boards.ordering import Position
 from laurels.errors import InvalidInput, KeyTaken, OutcomeUnknown, Unavailable
+from laurels.scores.idempotency import in_flight, key_reused
 from laurels.scores.payload import confirm_keys, lay_out
 from laurels.scores.shards import ShardedWindow
 from laurels.scores.submission import REFUSALS, check
 from laurels.valkey import functions
 from laurels.valkey.functions import DefinitionChanged, MetadataKept
+from laurels.valkey.messages import Report
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -22,10 +24,11 @@ if TYPE_CHECKING:
     from laurels.boards.catalog import Catalog
     from laurels.boards.keys import BoardRef
     from laurels.clock import Clock
+    from laurels.errors import LaurelsError
     from laurels.scores.payload import Payload, SubmitCall
-    from laurels.scores.submission import CheckedSubmission, Refusal
+    from laurels.scores.submission import CheckedSubmission
     from laurels.valkey.client import Valkey
-    from laurels.valkey.messages import Durability, Report
+    from laurels.valkey.messages import Durability
 
 REASONS: Final = {
     "range": "the total would leave the range of the board's scores",
@@ -40,8 +43,10 @@ LaidOut = list[tuple["SubmitCall", "Payload"]]
 class CallOutcome:
     """The outcome of a call's submissions, by their place in the call."""
 
-    refused: dict[int, Refusal | KeyTaken] = field(default_factory=dict)
-    reports: dict[int, Report] = field(default_factory=dict)
+    refused: dict[int, LaurelsError] = field(default_factory=dict)
+    reports: dict[int, Report | bytes] = field(default_factory=dict)
+    replayed: set[int] = field(default_factory=set)
+    """Those whose requests were answered before; the report is from then."""
     unconfirmed: list[SubmitCall] = field(default_factory=list)
     """The parts that ran, and that the caller must confirm."""
 
@@ -118,8 +123,11 @@ class Sender:
         if call.is_confirmed_later:
             outcome.unconfirmed.append(call)
         for number, why in reply.refused.items():
-            if why in REASONS:
-                outcome.refused[call.parts[number].index] = InvalidInput.at("score", REASONS[why])
+            part = call.parts[number]
+            if why == "answered":
+                outcome.replayed.add(part.index)
+            elif refusal := _refusal(part, why):
+                outcome.refused[part.index] = refusal
         outcome.reports.update(zip((part.index for part in call.parts), reply.reports, strict=False))
 
     async def _checked_again(
@@ -147,7 +155,7 @@ class Sender:
         for part in call.parts:
             report = outcome.reports.get(part.index)
             address = board.targets(part.moment, self._clock(), WHOLE).reported
-            if report and address:
+            if isinstance(report, Report) and address:
                 for rank, place in (("rank", report.place), ("previous_rank", report.previous_place)):
                     if place:
                         asked.setdefault(address, []).append((part.index, rank, Position(place, part.member)))
@@ -155,9 +163,18 @@ class Sender:
             window = ShardedWindow(self._valkey, board, address)
             counts = await window.better_elsewhere([position for _, _, position in questions])
             for (index, rank, _), count in zip(questions, counts, strict=True):
-                report = outcome.reports[index]
+                report = cast("Report", outcome.reports[index])
                 within = report.rank if rank == "rank" else report.previous_rank
                 outcome.reports[index] = report._replace(**{rank: within + count})
+
+
+def _refusal(part: CheckedSubmission, why: str) -> LaurelsError | None:
+    """None for a duplicate, which is answered with the present entry."""
+    if why in REASONS:
+        return InvalidInput.at("score", REASONS[why])
+    if why == "busy":
+        return in_flight(part.id)
+    return key_reused(part.id) if why == "other" else None
 
 
 def _without(call: SubmitCall, taken: KeyTaken, outcome: CallOutcome) -> SubmitCall:

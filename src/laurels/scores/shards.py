@@ -12,7 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from laurels.boards.ordering import Position
-from laurels.scores.together import Together
+from laurels.together import Together
 from laurels.valkey import functions
 from laurels.valkey.messages import (
     By,

@@ -60,11 +60,31 @@ class Submission(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True)
         return cls(member, score, **fields)
 
 
-class PlayersSubmission(Submission):
-    """A player's own submission. The board must be one that players submit to."""
+class AdmittedSubmission(Submission):
+    """A submission with what its request says of it."""
 
-    own_groups: dict[str, str] = {}
-    """The player's groups. Those that the board does not have are left out."""
+    own_groups: dict[str, str] | None = None
+    """A player's groups, if a player sends it: then the board must be one that players submit to. Groups that
+    the board does not have are left out.
+    """
+    fingerprint: str = ""
+    """The fingerprint of the request, if the id is its idempotency key."""
+
+    @classmethod
+    def from_given(
+        cls, given: Submission, own_groups: dict[str, str] | None = None, fingerprint: str = ""
+    ) -> Self:
+        return cls(
+            given.member,
+            given.score,
+            given.at,
+            given.groups,
+            given.id,
+            given.op,
+            given.metadata,
+            own_groups,
+            fingerprint,
+        )
 
 
 class CheckedSubmission(msgspec.Struct, frozen=True, gc=False):
@@ -81,6 +101,7 @@ class CheckedSubmission(msgspec.Struct, frozen=True, gc=False):
     id: str
     op: str
     metadata: str
+    fingerprint: str = ""
 
     def moved(self, board: Board, now: Moment, index: int) -> CheckedSubmission:
         """Moves the submission to another place, in a call of this moment; an `at` of its own stays."""
@@ -126,7 +147,11 @@ def check(
 
     `by_match`: whether the score is a rating after a match.
     """
-    groups = _players_groups(board, given) if isinstance(given, PlayersSubmission) else given.groups
+    groups, fingerprint = given.groups, ""
+    if isinstance(given, AdmittedSubmission):
+        fingerprint = given.fingerprint
+        if given.own_groups is not None:
+            groups = _players_groups(board, groups, given.own_groups)
     member = check_member(given.member)
     score = board.ordering.parse_score(given.score)
     if board.is_limited and not by_match:
@@ -142,14 +167,17 @@ def check(
         id="" if given.id is None else check_id(given.id),
         op="" if given.op is None else _check_operation(board, given.op),
         metadata=check_metadata(given.metadata),
+        fingerprint=fingerprint,
     )
 
 
-def _players_groups(board: Board, given: PlayersSubmission) -> dict[str, str] | None:
+def _players_groups(
+    board: Board, given: dict[str, str] | None, of_player: dict[str, str]
+) -> dict[str, str] | None:
     if not board.definition.player_writes:
         raise Forbidden(f"players cannot submit to {board.ref}: its definition has no player_writes")
-    own = {name: value for name, value in given.own_groups.items() if name in board.dimensions}
-    return {**(given.groups or {}), **own} or given.groups
+    own = {name: value for name, value in of_player.items() if name in board.dimensions}
+    return {**(given or {}), **own} or given
 
 
 def _check_limits(board: Board, score: Score) -> None:
@@ -240,6 +268,10 @@ class Submitted(msgspec.Struct, frozen=True):
     previous_rank: int | None
     applied: bool
     id: str
+
+
+class ReplayedSubmit(Submitted, frozen=True):
+    """The answer that a request with this idempotency key got before."""
 
 
 class MetadataSet(msgspec.Struct, frozen=True):

@@ -25,20 +25,25 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 import msgspec
 
-from laurels.errors import InvalidInput, KeyTaken, OutcomeUnknown, Unavailable
+from laurels.errors import InvalidInput, OutcomeUnknown, Unavailable
 from laurels.scores.feeds import feeds_of, for_feed
+from laurels.scores.idempotency import IdempotencyKeys
 from laurels.scores.payload import SubmitCall
 from laurels.scores.send import CallOutcome, Sender
 from laurels.scores.submission import (
     REFUSALS,
+    AdmittedSubmission,
     BatchResult,
     CheckedSubmission,
     Rejected,
+    ReplayedSubmit,
     Submission,
     Submitted,
     check,
+    check_id,
 )
 from laurels.valkey import functions
+from laurels.valkey.messages import Report
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -48,10 +53,10 @@ if TYPE_CHECKING:
     from laurels.boards.definition import Owner
     from laurels.boards.keys import BoardRef
     from laurels.clock import Clock
+    from laurels.errors import LaurelsError
     from laurels.scores.feeds import Feeds
     from laurels.scores.rolling import Rolling
     from laurels.scores.send import LaidOut
-    from laurels.scores.submission import Refusal
     from laurels.valkey.client import Valkey
     from laurels.valkey.messages import Durability
 
@@ -112,7 +117,7 @@ class _RefusedSubmission(NamedTuple):
 
     place: int
     given: Submission | CheckedSubmission | InvalidInput
-    error: Refusal | KeyTaken
+    error: LaurelsError
 
 
 @dataclass(slots=True)
@@ -170,6 +175,7 @@ class Submitter:
         self, valkey: Valkey, catalog: Catalog, rolling: Rolling, feeds: Feeds, clock: Clock
     ) -> None:
         self._valkey = valkey
+        self._idempotency_keys = IdempotencyKeys(valkey, catalog)
         self._feeds = feeds
         self._sender = Sender(valkey, catalog, clock)
         self._catalog = catalog
@@ -189,6 +195,8 @@ class Submitter:
         """Submits one score, and returns where the member stands."""
         board = await self._catalog.board(ref)
         board.require_writer(self._owner)
+        if isinstance(given, AdmittedSubmission) and given.fingerprint and board.keys.shards > 1:
+            return await self._submit_once(ref, given, durability)
         try:
             checked = check(board, given, self._clock())
         except REFUSALS:  # another process may have changed the definition
@@ -198,21 +206,36 @@ class Submitter:
         self._queue(_Waiting(checked, board, partial(_settle, answer)), durability)
         return await answer
 
-    def submit_soon(
-        self, ref: BoardRef, given: Submission, on_outcome: OnOutcome, durability: Durability
-    ) -> bool:
-        """Like `submit`, without waiting: calls `on_outcome` with the outcome. Returns False and does nothing
-        if this process does not know that the submission is valid.
+    async def _submit_once(
+        self, ref: BoardRef, given: AdmittedSubmission, durability: Durability
+    ) -> Submitted:
+        """Submits to a board with shards, where each would have idempotency keys of its own."""
+        fingerprint, given.fingerprint = given.fingerprint, ""
+        async with self._idempotency_keys.claim(ref, check_id(given.id or ""), fingerprint) as claim:
+            if claim.answer is not None:
+                claim.check()
+                await self.confirm(ref, durability)
+                return _replayed(claim.answer)
+            submitted = await self.submit(ref, given, durability)
+            claim.answer = msgspec.json.encode(submitted)
+            return submitted
+
+    def prepare(
+        self, ref: BoardRef, given: Submission, durability: Durability
+    ) -> Callable[[OnOutcome], None] | None:
+        """Like `submit`, without waiting: returns a function that submits, and later passes on the outcome.
+        None if this process does not know that the submission is valid.
         """
         board = self._catalog.known(ref)
         if board is None or board.owner != self._owner:
-            return False
+            return None
         try:
             checked = check(board, given, self._clock())
         except REFUSALS:
-            return False
-        self._queue(_Waiting(checked, board, on_outcome), durability)
-        return True
+            return None
+        if checked.fingerprint and board.keys.shards > 1:
+            return None
+        return lambda on_outcome: self._queue(_Waiting(checked, board, on_outcome), durability)
 
     def _queue(self, waiting: _Waiting, durability: Durability) -> None:
         ref = waiting.board.ref
@@ -406,9 +429,12 @@ def _settle(waiting: asyncio.Future[Submitted], outcome: Submitted | Exception) 
 
 def _submitted(call: SubmitCall, checked: CheckedSubmission, outcome: CallOutcome) -> Submitted:
     report = outcome.reports[checked.index]
+    if not isinstance(report, Report):
+        return _replayed(report)
     parse, place, previous = call.board.ordering.parse_placed_score, report.place, report.previous_place
     score = parse(place) if place else None
-    return Submitted(
+    kind = ReplayedSubmit if checked.index in outcome.replayed else Submitted
+    return kind(
         member=checked.given.member,
         score=score,
         previous_score=score if previous == place else parse(previous) if previous else None,
@@ -417,3 +443,8 @@ def _submitted(call: SubmitCall, checked: CheckedSubmission, outcome: CallOutcom
         applied=bool(report.applied),
         id=call.made_id(checked),
     )
+
+
+def _replayed(response: bytes) -> ReplayedSubmit:
+    """From the JSON of an answer, where scores of int64 boards may be strings."""
+    return msgspec.json.decode(response, type=ReplayedSubmit, strict=False)

@@ -37,8 +37,8 @@ Result = TypeVar("Result")
 LIBRARY = "laurels"
 # In this order: a file uses the locals of those before it.
 _FILES = (
-    "values.lua", "layout.lua", "convert.lua", "generations.lua", "submit.lua", "match.lua",
-    "metadata.lua", "read.lua", "board.lua", "journal.lua", "idempotency.lua", "rebuild.lua", "activity.lua",
+    "values.lua", "layout.lua", "convert.lua", "generations.lua", "idempotency.lua", "submit.lua",
+    "match.lua", "metadata.lua", "read.lua", "board.lua", "journal.lua", "rebuild.lua", "activity.lua",
     "index.lua", "discard.lua", "announcements.lua", "permissions.lua", "limits.lua",
 )  # fmt: skip
 

@@ -84,7 +84,7 @@ async def submit(
         _, refused, reports = await _write(valkey, "laurels_submit", keys, args, durability)
     return SubmitReply(
         refused={index - 1: why.decode() for index, why in zip(refused[::2], refused[1::2], strict=True)},
-        reports=[Report(*report) for report in reports],
+        reports=[Report(*report) if len(report) > 1 else report[0] for report in reports],
     )
 
 
@@ -264,8 +264,13 @@ async def index(valkey: Valkey, keys: Sequence[str], header: IndexHeader, rest: 
     await _write(valkey, "laurels_index", keys, (_encode(header), *rest))
 
 
-async def hit(valkey: Valkey, key: str, most: int, milliseconds: int) -> HitReply:
-    return HitReply(*await valkey.write("laurels_hit", (key,), (most, milliseconds)))
+async def hit(valkey: Valkey, keys: Sequence[str], most: int, milliseconds: int) -> list[HitReply]:
+    """A hit on each key. On a cluster each is a call of its own, since the keys are in different slots."""
+    args = most, milliseconds
+    if not valkey.is_cluster:
+        return [HitReply(*each) for each in await valkey.write("laurels_hit", keys, args)]
+    replies = await asyncio.gather(*(valkey.write("laurels_hit", (key,), args) for key in keys))
+    return [HitReply(*each) for (each,) in replies]
 
 
 async def claim(valkey: Valkey, keys: Sequence[str], wanted: ClaimRequest) -> ClaimReply:

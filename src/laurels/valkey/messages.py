@@ -44,6 +44,7 @@ class SubmitHeader(msgspec.Struct):
     durable: int = 0
     fed: int = 0
     replayed: int = 0
+    fingerprints: list[str] = []
 
 
 class MatchHeader(SubmitHeader, kw_only=True):
@@ -82,8 +83,9 @@ class Report(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class SubmitReply:
     refused: dict[int, str]
-    """By index from 0: duplicate, range or max_change."""
-    reports: list[Report]
+    """By index from 0: duplicate, range or max_change; answered, busy or other."""
+    reports: list[Report | bytes]
+    """Bytes are the stored response of a request that was answered."""
 
 
 class Guard(NamedTuple):

@@ -234,9 +234,7 @@ async def post_value(call: Call, user: str) -> Response:
     await _make(call, of)
     if key is None:
         return JsonResponse(encode(await _post(call, of, user, given)))
-    fingerprint = Fingerprint(call)
-    fingerprint.add(raw)
-    async with claim(call, key, fingerprint) as claimed:
+    async with claim(call, key, Fingerprint.whole(call, raw)) as claimed:
         if claimed.is_done:
             return replayed(claimed)
         claimed.answer = encode(await _post(call, of, user, given, key))

@@ -14,11 +14,11 @@ from laurels.errors import Forbidden, InvalidInput, LaurelsError, OutcomeUnknown
 from laurels.http import body, idempotency_key
 from laurels.http.authentication import Call
 from laurels.http.durability import DOCUMENTED, durability_of
-from laurels.http.encoding import JsonResponse, encode
-from laurels.http.idempotency_key import Fingerprint, claim, key_of, replayed
+from laurels.http.encoding import JsonResponse, encode, encode_for
+from laurels.http.idempotency_key import REPLAY, Fingerprint, claim, key_of, replayed, with_key
 from laurels.http.operation import BOARD, Body, Routes
 from laurels.http.problems import Malformed
-from laurels.scores.submission import Rejected, Submission, Submitted
+from laurels.scores.submission import Rejected, ReplayedSubmit, Submission, Submitted
 
 if TYPE_CHECKING:
     from laurels.valkey.messages import Durability
@@ -69,12 +69,17 @@ def decode_submission(call: Call, sent: bytes) -> Submission:
     return player.submission(body.decode(sent, _players_submission))
 
 
+def decode_single(call: Call, sent: bytes) -> Submission:
+    """A submission by itself, whose id may be in `Idempotency-Key`."""
+    given, key = decode_submission(call, sent), key_of(call.request)
+    return given if key is None else with_key(given, key, Fingerprint.whole(call, sent))
+
+
 @routes.post(
     f"{BOARD}/scores",
     scope="submit",
     body=Body(EXAMPLE),
-    decode=decode_submission,
-    idempotent=True,
+    decode=decode_single,
     takes_players=True,
     example={
         "member": "ada",
@@ -88,7 +93,7 @@ def decode_submission(call: Call, sent: bytes) -> Submission:
     headers={**signatures.DOCUMENTED, **DOCUMENTED, **idempotency_key.DOCUMENTED},
     problems=(409,),
 )
-async def submit(call: Call, given: Submission) -> Submitted:
+async def submit(call: Call, given: Submission) -> Submitted | Response:
     """Submit a score.
 
     The answer is about the board's first window. `applied` is false if the score did not change the entry or
@@ -98,13 +103,17 @@ async def submit(call: Call, given: Submission) -> Submitted:
     durability = durability_of(call.request)
     player, given_id = call.principal.player, given.id
     if player is None or given_id is None:
-        return await call.laurels.send(call.board, given, durability)
-    given.id = player.own_id(given_id)
-    try:
         submitted = await call.laurels.send(call.board, given, durability)
-    except OutcomeUnknown as error:
-        raise OutcomeUnknown.after(error, retry_with=given_id) from error
-    return msgspec.structs.replace(submitted, id=given_id)
+    else:
+        given.id = player.own_id(given_id)
+        try:
+            submitted = await call.laurels.send(call.board, given, durability)
+        except OutcomeUnknown as error:
+            raise OutcomeUnknown.after(error, retry_with=given_id) from error
+        submitted = msgspec.structs.replace(submitted, id=given_id)
+    if not isinstance(submitted, ReplayedSubmit):
+        return submitted
+    return JsonResponse(await encode_for(call, submitted, has_scores=True), REPLAY)
 
 
 SUBMIT: Final = routes.operations[-1]
@@ -149,7 +158,7 @@ async def submit_batch(call: Call) -> Response:
         pieces = body.decoded_pieces(decoder, raw, body.BATCH_BYTES)
         return JsonResponse(encode(await _Batch(call).submit(_given(pieces, is_lines=is_lines))))
     async with claim(call, key) as claimed:
-        fingerprint = Fingerprint(call)
+        fingerprint = Fingerprint.begun(call)
         raw = fingerprint.of(raw)
         if claimed.is_done:
             async for _piece in raw:

@@ -96,7 +96,8 @@ class FastProtocol(Connection):
         if self._take(held.admission, cycle, cycle.body):
             held.timer.cancel()
             self._held = None
-            self._remember(_FastRequest(held.admission, cycle, len(cycle.body)))
+            if held.admission.idempotency_key is None:  # such a head hardly comes twice
+                self._remember(_FastRequest(held.admission, cycle, len(cycle.body)))
         else:
             self._start_held()
 

@@ -1,14 +1,15 @@
 -- Idempotency keys of requests: who works on a request, and its response. And sessions of the console.
 --
--- A record is msgpack {fingerprint, owner, until, response}: the fingerprint of the request, '' while it is unknown;
--- the worker that has claimed it, and the second of the server's clock until which the claim holds; and the response,
--- '' until there is one.
+-- A record is msgpack {fingerprint, owner, until, response, report, kind}: the fingerprint of the request, '' while it
+-- is unknown; the worker that has claimed it, and the second of the server's clock until which the claim holds; and the
+-- response, '' until there is one. laurels_submit writes the record of a single score in the call that submits it: it
+-- has the report in place of the response, and the kind of score whose places the report has.
 --
 -- laurels_claim     KEYS 1 board, 2…4 once (hashes of records by key, in three generations: see generations.lua)
 --                   ARGV 1 key, 2 fingerprint or '', 3 owner, 4 seconds that the claim holds
 --   -> {'mine'}                 the claim is the caller's; an earlier one lapsed, or was given back
 --      {'busy'}                 another owner has the claim
---      {'other'}                the key belongs to a request with another fingerprint
+--      {'other'}                the key belongs to a request with another fingerprint, or to a single score
 --      {'done', fingerprint, response}
 --   The fingerprint '' equals every other.
 --
@@ -24,6 +25,9 @@
 --   begins a session, even when memory is full: an operator has to sign in to free some
 --   -> 1
 
+-- In seconds. A claim that ends later than this was made before the clock was set back.
+local LONGEST_CLAIM = 30
+
 -- The record of a request, and the generation that has it.
 local function record_of(keys, first, last, field)
   for i = first, last do
@@ -36,12 +40,61 @@ local function differ(left, right)
   return left ~= '' and right ~= '' and left ~= right
 end
 
+-- Marks the submissions of a call that their idempotency keys keep from running: in `refused` as 'answered', 'busy' or
+-- 'other', as the head of submit.lua says. Returns the reports of those that were answered, by their numbers.
+local function answered_before(header, keys, first, refused)
+  local numbers, asked, reports, taken = {}, {}, {}, {}
+  for i, fingerprint in ipairs(header.fingerprints) do
+    if fingerprint ~= '' then
+      numbers[#numbers + 1] = i
+      asked[#asked + 1] = header.ids[i]
+    end
+  end
+  local now = seconds_now()
+  for place = first, first + 2 do
+    for at, packed in ipairs(redis.call('HMGET', keys[place], unpack(asked))) do
+      if packed then
+        local i, known = numbers[at], cmsgpack.unpack(packed)
+        local is_answered = known[5] and known[6] == header.shape[1]
+        if differ(known[1], header.fingerprints[i]) then
+          refused[i] = 'other'
+        elseif is_answered or known[4] ~= '' then
+          refused[i], reports[i] = 'answered', is_answered and known[5] or { known[4] }
+        elseif known[3] > now and known[3] <= now + LONGEST_CLAIM then
+          refused[i] = 'busy'
+        end
+      end
+    end
+  end
+  for at, i in ipairs(numbers) do
+    local key, fingerprint = asked[at], header.fingerprints[i]
+    taken[key] = taken[key] or fingerprint
+    if taken[key] ~= fingerprint then refused[i] = 'other' end
+  end
+  return reports
+end
+
+-- Records the reports of the submissions with a fingerprint that ran now, or earlier without a record.
+local function record_answers(header, keys, first, state, refused, reports)
+  local records = {}
+  for i, fingerprint in ipairs(header.fingerprints) do
+    if fingerprint ~= '' and (not refused[i] or refused[i] == 'duplicate') then
+      records[#records + 1] = header.ids[i]
+      records[#records + 1] = cmsgpack.pack({ fingerprint, '', 0, '', reports[i], header.shape[1] })
+    end
+  end
+  if #records == 0 then return end
+  local key, is_new = generation(keys, first, 'once', state, seconds_now(), PERIODS.once)
+  redis.call('HSET', key, unpack(records))
+  if is_new then redis.call('EXPIRE', key, MEMORY_SECONDS) end
+end
+
 local function claim(keys, args)
   local now, seconds = seconds_now(), tonumber(args[4])
   local known, held_in = record_of(keys, 2, 4, args[1])
   local fingerprint = args[2]
   if known then
-    if differ(known[1], fingerprint) then return { 'other' } end
+    if known[5] or differ(known[1], fingerprint) then return { 'other' } end
     if known[4] ~= '' then return { 'done', known[1], known[4] } end
     -- A claim that ends later than `seconds` allow was made before the clock was set back.
     if known[3] > now and known[3] <= now + seconds then return { 'busy' } end

@@ -9,6 +9,7 @@
 --       3…5 ids      sets    ids that clients gave, in three generations (see generations.lua)
 --       6…8 calls    sets    ids of calls that ran, in three generations
 --       9 fed        set     only if `fed` is 1: calls of feeders that their drains have not archived yet
+--       then once    hashes  only if there are fingerprints: records of idempotency keys, in three generations
 --       then         the windows, as `windows_of` reads them: first those to write, then the days that a
 --                    rolling window only reads
 -- ARGV  1 header     msgpack map, below
@@ -27,6 +28,7 @@
 --         replayed    0; or the second that a replay has come to, by which generations age
 --         ids         each submission's id if the client gave one, or ''
 --         calls       where an id was made by an earlier call, that call; or ''
+--         fingerprints  where an id is an idempotency key, the fingerprint of its request; or ''. Needs `report`
 --         ops         each submission's aggregate, or '' for the board's
 --         metadata    each submission's metadata; '' for none; 'null' if it was erased
 --         first       each submission's window to report on, or 0
@@ -43,9 +45,11 @@
 --         error TAKEN            another program has a key of these windows (see layout.lua)
 --                                In these four cases nothing was written.
 --         {'ok', refused, reports}
---             refused  flat list: index, 'duplicate' | 'range' | 'max_change'
+--             refused  flat list: index, 'duplicate' | 'range' | 'max_change'; or of an idempotency key 'answered',
+--                      'busy' (another worker has the request), 'other' (it belongs to another request)
 --             reports  if `report` is 1, for each submission {applied, place, previous place, rank,
---                      previous rank}; ranks from 0; '' and -1 for none
+--                      previous rank}; ranks from 0; '' and -1 for none. For 'answered' the report from
+--                      then, or {response} of a request that laurels_settle ended
 
 -- Signs that the stream of a board without a journal holds, about.
 local SIGNS = 100
@@ -574,12 +578,14 @@ end
 local function submit(keys, args)
   local header = cmsgpack.unpack(args[1])
   local board = board_of(header.shape)
-  local known = redis.call('HMGET', keys[1], 'version', 'metadata', 'fence', 'ids', 'calls')
+  local known = redis.call('HMGET', keys[1], 'version', 'metadata', 'fence', 'ids', 'calls', 'once')
   if tonumber(known[1]) ~= header.version then return { 'version', known[1] or '' } end
   if is_fenced(known[3]) then return { 'fenced' } end
   if known[2] and not board.metadata then return { 'metadata' } end
-  local windows = windows_of(board, keys, 9 + header.fed)
+  local once, has_keys = 9 + header.fed, #header.fingerprints > 0
+  local windows = windows_of(board, keys, has_keys and once + 3 or once)
   local refused = duplicates(header, keys)
+  local answered = has_keys and answered_before(header, keys, once, refused) or {}
   local is_whole, reports = next(refused) == nil, {}
   if is_whole and header.fast == 1 and (board.texts or header.report == 0) then
     reports = write_fast(header, board, windows, args)
@@ -602,6 +608,8 @@ local function submit(keys, args)
   if #skipped < header.count or header.durable == 1 then
     remember(header, keys, refused, { ids = known[4], calls = known[5] })
   end
+  if has_keys then record_answers(header, keys, once, known[6], refused, reports) end
+  for i, report in pairs(answered) do reports[i] = report end
   return { 'ok', flat, reports }
 end
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from laurels.scores.together import CALLS_AT_ONCE, MOST, Together
+from laurels.together import CALLS_AT_ONCE, MOST, Together
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
