@@ -14,11 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-def rows_of(
-    text: str | bytes, kind: type[Person | Place] = Person, columns: Mapping[str, str] | None = None
-) -> list[tuple[int, Person | Place | str]]:
+def rows_of(text: str | bytes, columns: Mapping[str, str] | None = None) -> list[tuple[int, Person | str]]:
     """What the lines give; a refusal as its text."""
-    rows = CsvRows(kind, columns)
+    rows = CsvRows(Person, columns)
     lines = (text if isinstance(text, bytes) else text.encode()).split(b"\n")
     found = [each for line in lines for each in rows.feed(line)]
     found += rows.end()

@@ -118,9 +118,9 @@ def test_a_list_finds_ids_and_names_by_their_beginning(engine: Laurels, prefix: 
 def test_a_cursor_belongs_to_its_list(engine: Laurels, project: str):
     engine.put_people(project, [Person("a1"), Person("a2")])
     cursor = engine.people(project, prefix="a", limit=1).next
-    for other in ({"prefix": "b"}, {}):
+    for prefix in ("b", None):
         with pytest.raises(StaleCursor):
-            engine.people(project, cursor=cursor, **other)
+            engine.people(project, prefix=prefix, cursor=cursor)
     with pytest.raises(StaleCursor):
         engine.places(project, prefix="a", cursor=cursor)
     with pytest.raises(InvalidInput, match=r"^limit: "):

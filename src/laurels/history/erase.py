@@ -96,6 +96,7 @@ class Eraser:
             encoded = user.encode()
             stand_in, renamed = await flow.erase(user)
             named, rows = stand_in.encode(), rows + renamed
+            stored = await self.boards.boards(project)  # what was waiting may have made boards
         if not stored and not rows:
             raise NotFound(
                 f"there is no board {project}/{board}" if board else f"there is no project {project}"
