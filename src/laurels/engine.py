@@ -237,6 +237,7 @@ class Laurels(DefinitionOperations, WholeBoardOperations, MetadataOperations, Pe
         self.activity = Activity(
             self.valkey, self.postgres, boards, self._reader, people_of_campuses, self.clock
         )
+        self._known_people.sources["campus"] = self.activity.people
         self.eraser = Eraser(
             self.valkey, *over_all, {"campus": self.activity.eraser}, self.people_directory.remove
         )

@@ -11,6 +11,7 @@ from laurels.activity.store.people import Campus, User
 from laurels.activity.summary import TableQuery
 from laurels.errors import NotFound
 from laurels.people.records import Place
+from laurels.scores.results import ShownPerson
 
 if TYPE_CHECKING:
     from campus_stage import Stage
@@ -108,3 +109,20 @@ async def test_a_key_that_names_no_campus_is_as_none(stage: Stage, campus: str):
         await stage.laurels.activity.reader.summary(user(1))
     await stage.open(OSLO, users=1)
     assert (await stage.laurels.activity.reader.summary(user(1))).campus == OSLO
+
+
+async def test_boards_of_campuses_show_handles_and_names(stage: Stage):
+    stage.go_to(NOON)
+    await stage.open(OSLO, users=2)
+    await stage.laurels.activity.store.put_users([User(user(1), OSLO.id, "ada", "https://x.org/a.png")])
+    await set_campus(stage, 3, OSLO.id)
+    await stage.laurels.put_person(CAMPUS, user(3), name="Eve")
+    await stage.play(1, 2)
+    await stage.play(1, 3)
+    await stage.count()
+    page = await stage.laurels.page(f"campus/overall.{OSLO.id}", people=True)
+    assert {entry.member: entry.person for entry in page.entries} == {
+        user(1): ShownPerson("ada", "https://x.org/a.png"),
+        user(2): ShownPerson("user-2", None),
+        user(3): ShownPerson("Eve", None),
+    }

@@ -11,13 +11,12 @@ from uuid import UUID
 
 from laurels.activity.rankings import PROJECT
 from laurels.activity.store.people import Campus, User
-from laurels.people.records import Place
+from laurels.people.records import Person, Place
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from laurels.activity.store.people import CampusStore
-    from laurels.people.records import Person
     from laurels.people.store import RecordStore
 
 LISTED_TOGETHER: Final = 1000
@@ -84,6 +83,13 @@ class CampusPeople:
                 user.avatar_url or person.avatar_url,
             )
         return found
+
+    async def get_many(self, project: str, ids: Collection[str]) -> dict[str, Person]:
+        """People of boards: users with their handles and avatars, and others as they are known."""
+        users = await self.users([id_ for id_ in ids if campus_id(id_) == id_])
+        found = {id_: Person(id_, user.handle or None, user.avatar_url) for id_, user in users.items()}
+        others = [id_ for id_ in ids if id_ not in found]
+        return found | (await self._people.get_many(project, others) if others else {})
 
     def _campus(self, place: Place) -> Campus:
         return Campus(place.id, place.name or place.id, place.timezone or self._default_timezone)

@@ -90,13 +90,14 @@ class Eraser:
         for each in stored:
             if user is None or each.owner != "campus":
                 await self._check_owner(each, encoded, is_named=board is not None)
-        rows = int(board is None and "\0" not in member and await self.forget_person(project, user or member))
-        named = None
+        rows, named = 0, None
         if flow and user:
             encoded = user.encode()
             stand_in, renamed = await flow.erase(user)
-            named, rows = stand_in.encode(), rows + renamed
+            named, rows = stand_in.encode(), renamed
             stored = await self.boards.boards(project)  # what was waiting may have made boards
+        if board is None and "\0" not in member:
+            rows += await self.forget_person(project, user or member)
         if not stored and not rows:
             raise NotFound(
                 f"there is no board {project}/{board}" if board else f"there is no project {project}"

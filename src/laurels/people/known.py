@@ -10,17 +10,16 @@ from __future__ import annotations
 import secrets
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from laurels.scores.results import ShownPerson
 from laurels.valkey import strings
 from laurels.valkey.names import PEOPLE
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
     from laurels.people.records import Person
-    from laurels.people.store import RecordStore
     from laurels.valkey.client import Valkey
 
 # How long a cached person is used even if nobody announced a change: a process may die before it does.
@@ -38,8 +37,18 @@ class _Known:
     people: dict[str, ShownPerson | None] = field(default_factory=dict[str, ShownPerson | None])
 
 
+class PersonSource(Protocol):
+    """Knows people."""
+
+    async def get_many(self, project: str, ids: Collection[str]) -> Mapping[str, Person]:
+        """Those of these that exist."""
+        ...
+
+
 class KnownPeople:
-    def __init__(self, valkey: Valkey, store: RecordStore[Person]) -> None:
+    def __init__(self, valkey: Valkey, store: PersonSource) -> None:
+        self.sources: dict[str, PersonSource] = {}
+        """Of projects whose people are also known elsewhere."""
         self._valkey = valkey
         self._store = store
         self._projects: dict[str, _Known] = {}
@@ -50,7 +59,7 @@ class KnownPeople:
         known = await self._known(project)
         missing = [member for member in members if member not in known.people and "\0" not in member]
         if missing:
-            stored = await self._store.get_many(project, missing)
+            stored = await self.sources.get(project, self._store).get_many(project, missing)
             for member in missing:
                 person = stored.get(member)
                 is_shown = person is not None and (person.name or person.avatar_url)
