@@ -6,7 +6,6 @@ import asyncio
 from typing import TYPE_CHECKING, Self, TypedDict, Unpack
 
 from msgspec import UNSET, UnsetType
-from msgspec.structs import replace
 
 from laurels import embedded
 from laurels.access.revocations import Revocations
@@ -30,6 +29,7 @@ from laurels.clock import system_clock
 from laurels.errors import InvalidInput, StartupError
 from laurels.history import member_history
 from laurels.history.all_windows import AllWindows
+from laurels.history.archive_operations import ArchiveOperations
 from laurels.history.archived_windows import ArchivedWindows
 from laurels.history.erase import Eraser
 from laurels.history.export import BoardFiles
@@ -61,7 +61,6 @@ from laurels.scores.idempotency import IdempotencyKeys
 from laurels.scores.live import LiveViews, View
 from laurels.scores.metadata import MetadataOperations, MetadataSetter
 from laurels.scores.page_query import EntriesQuery, PageQuery, WindowQuery
-from laurels.scores.people import with_people
 from laurels.scores.queries import Reader
 from laurels.scores.removal import Remover
 from laurels.scores.rolling import Rolling
@@ -80,7 +79,6 @@ if TYPE_CHECKING:
 
     from laurels.arguments import (
         AboutMatch,
-        ArchiveArguments,
         Carried,
         Entries,
         FirstPage,
@@ -92,7 +90,6 @@ if TYPE_CHECKING:
     from laurels.boards.ordering import Score
     from laurels.boards.windows import WindowInfo
     from laurels.clock import Clock
-    from laurels.history.records import History, SnapshotList, SnapshotPage
     from laurels.jobs.state import JobInfo
     from laurels.ratings.match import Matched
     from laurels.scores.results import Among, Distribution, Entry, Page, Percentile, Standing
@@ -124,7 +121,9 @@ class Options(TypedDict, total=False):
 
 
 @spelled_out
-class Laurels(DefinitionOperations, WholeBoardOperations, MetadataOperations, PeopleOperations):
+class Laurels(
+    DefinitionOperations, WholeBoardOperations, ArchiveOperations, MetadataOperations, PeopleOperations
+):
     """A leaderboard engine, async. Boards are named `project/board`.
 
     With no URLs, in the arguments or in the settings, it starts Valkey and PostgreSQL itself, or joins those
@@ -202,19 +201,17 @@ class Laurels(DefinitionOperations, WholeBoardOperations, MetadataOperations, Pe
         self._matches = MatchSubmitter(self.valkey, self._catalog, self._rolling, self.clock)
         self.idempotency_keys = IdempotencyKeys(self.valkey, self._catalog)
         journal = WindowJournal(self.postgres)
-        self._archived_windows = ArchivedWindows(
-            self._catalog, self.store, kept, Recount(journal), self.clock
+        self.archived_windows = ArchivedWindows(self._catalog, self.store, kept, Recount(journal), self.clock)
+        self.member_history = member_history.MemberHistory(
+            self.valkey, self._retention, self._rolling, self.archived_windows, journal
         )
-        self._member_history = member_history.MemberHistory(
-            self.valkey, self._retention, self._rolling, self._archived_windows, journal
-        )
-        self._reader = Reader(self.valkey, self._catalog, self._rolling, self.clock, self._archived_windows)
+        self._reader = Reader(self.valkey, self._catalog, self._rolling, self.clock, self.archived_windows)
         people, places = RecordStore(self.postgres, Person), RecordStore(self.postgres, Place)
-        self._known_people = KnownPeople(self.valkey, people)
-        self.people_directory = Directory(Person, people, self._known_people.changed)
+        self.known_people = KnownPeople(self.valkey, people)
+        self.people_directory = Directory(Person, people, self.known_people.changed)
         self.places_directory = Directory(Place, places)
-        self.all_windows = AllWindows(self._reader, self._archived_windows, self._known_people)
-        self.live = LiveViews(self.valkey, self._catalog, self._reader, self._known_people, self.clock)
+        self.all_windows = AllWindows(self._reader, self.archived_windows, self.known_people)
+        self.live = LiveViews(self.valkey, self._catalog, self._reader, self.known_people, self.clock)
         kept_boards = (self.store, kept, self._retention, self._rolling, self.clock)
         self.snapshot_taker = SnapshotTaker(self.valkey, self._catalog, *kept_boards)
         self.maintenance = Maintenance(self.valkey, self._catalog, *kept_boards)
@@ -237,7 +234,7 @@ class Laurels(DefinitionOperations, WholeBoardOperations, MetadataOperations, Pe
         self.activity = Activity(
             self.valkey, self.postgres, boards, self._reader, people_of_campuses, self.clock
         )
-        self._known_people.sources["campus"] = self.activity.people
+        self.known_people.sources["campus"] = self.activity.people
         self.eraser = Eraser(
             self.valkey, *over_all, {"campus": self.activity.eraser}, self.people_directory.remove
         )
@@ -433,37 +430,6 @@ class Laurels(DefinitionOperations, WholeBoardOperations, MetadataOperations, Pe
         """A histogram of the scores."""
         return await self._reader.distribution(BoardRef.parse(board), WindowQuery.of(where), buckets)
 
-    async def history(
-        self, board: str, member: str, *, limit: int = 30, **paging: Unpack[ArchiveArguments]
-    ) -> History:
-        """A member's standings in windows that ended, newest first: live, from snapshots or the journal."""
-        period, group, cursor = _archive_part(paging)
-        asked = member_history.HistoryQuery(period, group, limit, cursor)
-        return await self._member_history.history(BoardRef.parse(board), member, asked)
-
-    async def snapshots(
-        self, board: str, *, limit: int = 100, **paging: Unpack[ArchiveArguments]
-    ) -> SnapshotList:
-        """The board's snapshots, newest first."""
-        period, group, cursor = _archive_part(paging)
-        return await self._archived_windows.listed(BoardRef.parse(board), period, group, limit, cursor)
-
-    async def snapshot(
-        self,
-        board: str,
-        snapshot: str,
-        *,
-        limit: int = 100,
-        cursor: str | None = None,
-        people: bool = False,
-    ) -> SnapshotPage:
-        """A page of one snapshot, by its id."""
-        ref = BoardRef.parse(board)
-        page = await self._archived_windows.snapshot(ref, snapshot, limit, cursor)
-        if people:
-            page = replace(page, entries=await with_people(self._known_people, ref.project, page.entries))
-        return page
-
     async def jobs(self) -> list[JobInfo]:
         """The background jobs and their state."""
         return await self._overview.jobs()
@@ -494,7 +460,3 @@ class Laurels(DefinitionOperations, WholeBoardOperations, MetadataOperations, Pe
     async def remove(self, board: str, member: str, *, durability: Durability | None = None) -> bool:
         """Removes a member from every live window and group; returns whether it was in any."""
         return await self._remover.remove(BoardRef.parse(board), member, self._durability(durability))
-
-
-def _archive_part(paging: ArchiveArguments) -> tuple[str | None, str | None, str | None]:
-    return paging.get("period"), group_text(paging.get("group")), paging.get("cursor")
