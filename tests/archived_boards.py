@@ -24,7 +24,9 @@ async def alone(valkey_url: str, migrated_postgres_url: str, clock: FixedClock) 
     async with Laurels(valkey_url=valkey_url, postgres_url=migrated_postgres_url, clock=clock) as opened:
         # Valkey is shared, and remembers for a while how far the versions of dropped boards came.
         async with opened.postgres.writing() as connection:
-            await connection.execute(text(f"SELECT setval('board_version', {next(_numbers) * 10_000})"))
+            await connection.execute(
+                text(f"SELECT setval('laurels.board_version', {next(_numbers) * 10_000})")
+            )
         yield opened
 
 

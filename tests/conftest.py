@@ -121,12 +121,12 @@ def valkey_url(request: pytest.FixtureRequest, endpoints: Endpoints) -> str:
 
 
 @pytest.fixture
-def empty_postgres_url(endpoints: Endpoints) -> str:
-    """A schema of its own: as good as a database, and made in milliseconds."""
-    schema = f"tests_{next(_numbers)}"
-    _administer(endpoints, f"CREATE SCHEMA {schema}")
-    url = make_url(endpoints.postgres_url).update_query_dict({"options": f"-csearch_path={schema}"})
-    return url.render_as_string(hide_password=False)
+def empty_postgres_url(endpoints: Endpoints) -> Generator[str]:
+    """A database of its own without any tables."""
+    name = f"tests_{next(_numbers)}"
+    _administer(endpoints, f"CREATE DATABASE {name} STRATEGY FILE_COPY")
+    yield _database(endpoints, name)
+    _administer(endpoints, f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @pytest.fixture(scope="session")

@@ -167,6 +167,7 @@ MAY_USE = {
     },
     "demo": {"activity", "engine", "errors", "moments", "scores"},
     "doctor": {
+        "activity.store.people",
         "boards.store",
         "embedded",
         "errors",

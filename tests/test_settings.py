@@ -92,7 +92,7 @@ def test_an_unknown_variable_is_refused(monkeypatch: pytest.MonkeyPatch):
 
 def test_unknown_variable_without_a_similar_name_lists_the_known_ones(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("LAURELS_QQQ", "1")
-    assert "; known: LAURELS_ACCESS_LOG, LAURELS_BOOTSTRAP_KEY, LAURELS_CONFIG, " in refusal()
+    assert "; known: LAURELS_ACCESS_LOG, LAURELS_BOOTSTRAP_KEY, LAURELS_CAMPUS_CAMPUSES, " in refusal()
 
 
 def test_variables_of_a_kubernetes_service_are_not_settings(folder: Path, monkeypatch: pytest.MonkeyPatch):

@@ -11,6 +11,7 @@ from laurels import embedded
 from laurels.access.revocations import Revocations
 from laurels.access.store.api_keys import KeyStore
 from laurels.access.store.secrets import SecretStore
+from laurels.activity.store.people import CampusSources, CampusStore
 from laurels.activity.wiring import Activity
 from laurels.arguments import following, spelled_out
 from laurels.boards.catalog import Catalog
@@ -24,9 +25,8 @@ from laurels.boards.keys import BoardRef, group_text
 from laurels.boards.operations import DefinitionOperations
 from laurels.boards.retention import Retention
 from laurels.boards.store import BoardStore
-from laurels.boards.timezones import zone_names
 from laurels.clock import system_clock
-from laurels.errors import InvalidInput, StartupError
+from laurels.errors import InvalidInput
 from laurels.history import member_history
 from laurels.history.all_windows import AllWindows
 from laurels.history.archive_operations import ArchiveOperations
@@ -94,8 +94,8 @@ if TYPE_CHECKING:
     from laurels.ratings.match import Matched
     from laurels.scores.results import Among, Distribution, Entry, Page, Percentile, Standing
     from laurels.scores.submission import BatchResult, Submitted
-    from laurels.scores.submit import OnOutcome
     from laurels.scores.view_diff import Update
+    from laurels.scores.waiting import OnOutcome
     from laurels.valkey.messages import Durability
 
 
@@ -155,8 +155,6 @@ class Laurels(
             postgres_url=options.get("postgres_url"),
             durability=options.get("durability"),
         )
-        if (timezone := self.settings.default_timezone) not in zone_names():
-            raise StartupError(f"default_timezone: {timezone!r} is not an IANA timezone like Europe/Oslo")
         self.clock = options.get("clock", system_clock)
         self._join = options.get("join", True)
         self._say = options.get("say", lambda _: None)
@@ -230,9 +228,9 @@ class Laurels(
             self._submitter.acting_for("campus"),
         )
         self.index_definer = self.definer.acting_for("index")
-        people_of_campuses = (people, places, self.settings.default_timezone)
+        people_of_campuses = (people, places, self.settings.campus_timezone)
         self.activity = Activity(
-            self.valkey, self.postgres, boards, self._reader, people_of_campuses, self.clock
+            self.valkey, self._campuses, boards, self._reader, people_of_campuses, self.clock
         )
         self.known_people.sources["campus"] = self.activity.people
         self.eraser = Eraser(
@@ -255,6 +253,11 @@ class Laurels(
                 durability=self.settings.durability,
             )
             self.postgres = Postgres(endpoints.postgres_url)
+            sources = CampusSources(
+                self.settings.campus_users, self.settings.campus_campuses, self.settings.campus_timezone
+            )
+            self._campuses = CampusStore(self.postgres, sources)
+            await self._campuses.require()
             await requirements.require(self.valkey, self.settings.durability)
             await self._require_durability()
         except BaseException:

@@ -151,10 +151,23 @@ class Settings(BaseSettings):
         description="The URL of PostgreSQL 16+: `postgresql://user:password@host:5432/database`. "
         "By default Laurels starts its own.",
     )
-    default_timezone: str = Field(
+    campus_users: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Where the users of campuses are: a table or view such as `app.people`, or a query. It "
+        "has `id` and `campus_id`, and may have `handle` and `avatar_url`. By default `users`, if there is "
+        "such a table.",
+    )
+    campus_campuses: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Where campuses are: a table, view or query with `id`, which may have `name` and "
+        "`timezone`. By default `campuses`, if there is such a table.",
+    )
+    campus_timezone: str = Field(
         default="UTC",
         min_length=1,
-        description="The timezone of a place, such as a campus, that has none of its own.",
+        description="The timezone of a campus, or of another place, that has none.",
     )
     durability: Literal["fast", "fsync", "replicated"] = Field(
         default="fast",

@@ -26,13 +26,15 @@ def user(number: int) -> str:
     return str(UUID(int=number))
 
 
-def stores_apart(endpoints: Endpoints, schema: str, database: int) -> tuple[str, str]:
-    """URLs of Valkey and PostgreSQL: a numbered database and a schema of this test only."""
-    server = create_engine(endpoints.postgres_url, poolclass=NullPool)
-    with server.begin() as connection:
-        connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {schema}"))
-    within = make_url(endpoints.postgres_url).update_query_dict({"options": f"-csearch_path={schema}"})
-    return f"{endpoints.valkey_url}?db={database}", within.render_as_string(hide_password=False)
+def stores_apart(endpoints: Endpoints, name: str, number: int) -> tuple[str, str]:
+    """URLs of a numbered database of Valkey and a database of PostgreSQL of this test only."""
+    server = create_engine(endpoints.postgres_url, poolclass=NullPool, isolation_level="AUTOCOMMIT")
+    with server.connect() as connection:
+        known = text("SELECT 1 FROM pg_database WHERE datname = :name")
+        if connection.execute(known, {"name": name}).first() is None:
+            connection.execute(text(f"CREATE DATABASE {name}"))
+    url = make_url(endpoints.postgres_url).set(database=name)
+    return f"{endpoints.valkey_url}?db={number}", url.render_as_string(hide_password=False)
 
 
 OSLO = Campus(user(9001), "Oslo", "Europe/Oslo")
@@ -110,14 +112,14 @@ class Stage:
         """Everything that finalized days write to PostgreSQL."""
         order = {
             "lb_daily": "ymd, campus_id, user_id",
-            "lb_counters": "ymd, campus_id, user_id",
+            "laurels.lb_counters": "ymd, campus_id, user_id",
             "streaks": "user_id",
             "badges": "user_id, kind, earned_ymd",
-            "lb_outbox": "event, payload::text",
+            "laurels.lb_outbox": "event, payload::text",
         }
         found: dict[str, list[tuple[Any, ...]]] = {}
         for table, by in order.items():
-            columns = "event, payload" if table == "lb_outbox" else "*"
+            columns = "event, payload" if table == "laurels.lb_outbox" else "*"
             found[table] = await self.rows(f"SELECT {columns} FROM {table} ORDER BY {by}")  # noqa: S608  # constants
         return found
 

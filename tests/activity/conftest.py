@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 DATABASE = 9
 TABLES = """
-SELECT tablename FROM pg_tables WHERE schemaname = current_schema()
+SELECT schemaname || '.' || tablename FROM pg_tables WHERE schemaname IN ('laurels', 'public')
 AND tablename <> 'alembic_version' AND tablename !~ '^journal_'
 """
 

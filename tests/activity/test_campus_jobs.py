@@ -28,7 +28,7 @@ async def test_workers_who_share_the_jobs_take_a_day_from_its_counters_to_its_ev
         for worker in workers:
             await worker.close()
     assert await stage.daily(20251024) == [(user(1), 5, 1), (user(2), 2, 2)]
-    rows = await stage.rows("SELECT count(*) FROM lb_outbox")
+    rows = await stage.rows("SELECT count(*) FROM laurels.lb_outbox")
     assert await stage.laurels.valkey.command("XLEN", STREAM) == rows[0][0] > 0
     states = {job.state.name: job.state for job in await stage.laurels.jobs()}
     assert all(not states[job.name].error for job in JOBS)

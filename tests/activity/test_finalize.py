@@ -43,10 +43,11 @@ async def test_a_day_is_frozen_with_scores_ranks_and_counters(stage: Stage):
         (user(3), 0, 2, 0, 2, 3),
     ]
     counted = await stage.rows(
-        "SELECT acts_played, acts_won, dm_sent, uniq_senders, peers, streak FROM lb_counters ORDER BY user_id"
+        "SELECT acts_played, acts_won, dm_sent, uniq_senders, peers, streak "
+        "FROM laurels.lb_counters ORDER BY user_id"
     )
     assert counted == [(2, 2, 0, 1, 1, 1), (1, 0, 1, 0, 0, 1), (1, 0, 0, 0, 0, 1)]
-    assert await stage.rows("SELECT policy, revision, active FROM lb_days WHERE ymd = 20251024") == [
+    assert await stage.rows("SELECT policy, revision, active FROM laurels.lb_days WHERE ymd = 20251024") == [
         (1, 1, 3)
     ]
 
@@ -85,7 +86,7 @@ async def test_finalizing_again_changes_nothing(stage: Stage):
     await stage.laurels.activity.finalizer.finalize(OSLO, 20251024)
     await stage.finalize()
     assert await stage.everything() == before
-    assert await stage.rows("SELECT revision FROM lb_days WHERE ymd = 20251024") == [(1,)]
+    assert await stage.rows("SELECT revision FROM laurels.lb_days WHERE ymd = 20251024") == [(1,)]
 
 
 async def test_two_workers_at_once_leave_the_same_rows_as_one(stage: Stage):
@@ -99,7 +100,7 @@ async def test_two_workers_at_once_leave_the_same_rows_as_one(stage: Stage):
         both = (stage.laurels.activity.finalizer, other.activity.finalizer)
         await asyncio.gather(*(each.finalize(OSLO, 20251024) for each in both for _ in range(3)))
     assert await stage.daily(20251024) == A_DAY
-    told = await stage.rows("SELECT event, count(*) FROM lb_outbox GROUP BY event ORDER BY event")
+    told = await stage.rows("SELECT event, count(*) FROM laurels.lb_outbox GROUP BY event ORDER BY event")
     assert told == [("badge:awarded", 3), ("day:finalized", 1), ("streak:changed", 3)]
 
 
@@ -113,13 +114,13 @@ async def test_a_rerun_repairs_what_a_killed_worker_left(stage: Stage):
     command = [sys.executable, str(DIES), *urls, str(stage.clock.now)]
     died = await asyncio.to_thread(subprocess.run, command, check=False)
     assert died.returncode == -signal.SIGKILL
-    assert await stage.rows("SELECT asked, answered FROM lb_days WHERE ymd = 20251024") == [(1, 0)]
+    assert await stage.rows("SELECT asked, answered FROM laurels.lb_days WHERE ymd = 20251024") == [(1, 0)]
     assert await stage.daily(20251024) == []
     await stage.finalize()
     assert await stage.daily(20251024) == A_DAY
     assert await stage.board(day="20251024") == {member: score for member, score, _ in A_DAY}
     told = await stage.rows(
-        "SELECT event, count(*) FROM lb_outbox "
+        "SELECT event, count(*) FROM laurels.lb_outbox "
         "WHERE (payload ->> 'ymd')::int = 20251024 OR event LIKE 'badge%' GROUP BY event ORDER BY event"
     )
     assert told == [("badge:awarded", 3), ("day:finalized", 1), ("streak:changed", 3)]
@@ -136,7 +137,7 @@ async def test_events_that_come_late_correct_the_day(stage: Stage):
     corrected = [(user(3), 12.0, 1), (user(1), 11.0, 2), (user(4), 4.0, 3), (user(2), 2.3, 4)]
     assert await stage.daily(20251024) == corrected
     assert await stage.board(day="20251024") == {member: score for member, score, _ in corrected}
-    assert await stage.rows("SELECT revision, active FROM lb_days WHERE ymd = 20251024") == [(2, 4)]
+    assert await stage.rows("SELECT revision, active FROM laurels.lb_days WHERE ymd = 20251024") == [(2, 4)]
 
 
 async def test_a_late_event_lets_the_days_after_it_follow(stage: Stage):
@@ -170,8 +171,8 @@ async def test_an_event_that_comes_when_the_counters_are_gone_is_counted_as_late
     assert sum(lag.late for lag in (await stage.laurels.activity.accrual.lags()).values()) == 3
     await stage.laurels.activity.finalizer.finalize(OSLO, 20251024)
     after = await stage.everything()
-    assert {table: after[table] for table in after if table != "lb_outbox"} == {
-        table: before[table] for table in before if table != "lb_outbox"
+    assert {table: after[table] for table in after if table != "laurels.lb_outbox"} == {
+        table: before[table] for table in before if table != "laurels.lb_outbox"
     }
 
 
@@ -197,7 +198,7 @@ async def test_missed_days_are_finalized_in_order(stage: Stage):
     assert await stage.streak(1) == (2, 2, 20251025)
     stage.go_to("2025-10-30 15:00")
     await stage.finalize()
-    days = await stage.rows("SELECT ymd, active FROM lb_days WHERE ymd >= 20251024 ORDER BY ymd")
+    days = await stage.rows("SELECT ymd, active FROM laurels.lb_days WHERE ymd >= 20251024 ORDER BY ymd")
     assert days == [(20251024, 3), (20251025, 3), (20251026, 0), (20251027, 0), (20251028, 0), (20251029, 0)]
     assert await stage.streak(1) == (2, 2, 20251025)
 
@@ -215,7 +216,7 @@ async def test_thirty_days_in_a_row_across_a_change_of_clocks_are_a_streak_of_th
             await stage.finalize()
     await stage.end_day(f"{first + timedelta(days=31)}")
     reached = await stage.rows(
-        "SELECT streak FROM lb_counters WHERE user_id = :user ORDER BY ymd", user=user(1)
+        "SELECT streak FROM laurels.lb_counters WHERE user_id = :user ORDER BY ymd", user=user(1)
     )
     assert [row[0] for row in reached] == list(range(1, 33))
     assert await stage.streak(1) == (32, 32, 20251105)
@@ -280,7 +281,7 @@ async def test_a_streak_survives_a_move_across_the_date_line(stage: Stage):
     assert (await stage.board())[user(1)] == 5 * 59 / 58
     stage.go_to("2025-10-26 00:06", KIRITIMATI)
     await stage.finalize()
-    assert [row[0] for row in await stage.rows("SELECT ymd FROM lb_counters")] == [20251025]
+    assert [row[0] for row in await stage.rows("SELECT ymd FROM laurels.lb_counters")] == [20251025]
     stage.go_to("2025-10-25 00:06", PAGO_PAGO)
     await stage.finalize()
     assert await stage.streak(1) == (2, 2, 20251025)
@@ -367,7 +368,9 @@ async def test_a_correction_revokes_a_badge_and_publishes_it(stage: Stage):
     await stage.count()
     await stage.finalize()
     assert {holder for holder, _ in await stage.badges("daily_top10")} == {user(1), *map(user, range(12, 21))}
-    told = await stage.rows("SELECT payload ->> 'user_id' FROM lb_outbox WHERE event = 'badge:revoked'")
+    told = await stage.rows(
+        "SELECT payload ->> 'user_id' FROM laurels.lb_outbox WHERE event = 'badge:revoked'"
+    )
     assert {row[0] for row in told} == {user(2), *map(user, range(3, 12))}
 
 
@@ -392,7 +395,9 @@ async def test_a_user_who_wrote_and_accepted_is_one_peer(stage: Stage):
     for accepting in (3, 4):
         await stage.accept(accepting, 1)
     await stage.end_day("2025-10-24")
-    assert await stage.rows("SELECT peers FROM lb_counters WHERE user_id = :user", user=user(1)) == [(3,)]
+    assert await stage.rows("SELECT peers FROM laurels.lb_counters WHERE user_id = :user", user=user(1)) == [
+        (3,)
+    ]
 
 
 async def test_scores_are_stored_without_rounding(stage: Stage):

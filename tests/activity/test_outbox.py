@@ -58,7 +58,7 @@ async def test_published_events_are_not_sent_again(stage: Stage):
 async def test_two_relays_at_once_publish_each_event_once(stage: Stage):
     await finalized(stage)
     await asyncio.gather(*(stage.laurels.activity.relay.run_once() for _ in range(4)))
-    count = await stage.rows("SELECT count(*) FROM lb_outbox")
+    count = await stage.rows("SELECT count(*) FROM laurels.lb_outbox")
     assert [name for name, _ in await told(stage)] == [f"{number}-0" for number in range(1, count[0][0] + 1)]
 
 
@@ -75,7 +75,7 @@ async def test_numbers_go_on_after_old_rows_are_forgotten(stage: Stage):
     await finalized(stage)
     sent = await stage.laurels.activity.relay.run_once()
     async with stage.laurels.postgres.writing() as connection:
-        await connection.exec_driver_sql("UPDATE lb_outbox SET created_at = 'epoch'")
+        await connection.exec_driver_sql("UPDATE laurels.lb_outbox SET created_at = 'epoch'")
     assert await stage.laurels.activity.relay.forget() == sent - 1
     stage.go_to("2025-10-25 12:00")
     await stage.play(1, 2)

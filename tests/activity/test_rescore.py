@@ -130,7 +130,7 @@ async def test_a_day_that_is_finalized_while_scores_are_placed_is_finalized_agai
 
     monkeypatch.setattr(Rankings, "place", meanwhile)
     await stage.laurels.activity.rescorer.run_once()
-    asked = "SELECT asked - answered FROM lb_days WHERE ymd = 20251024"
+    asked = "SELECT asked - answered FROM laurels.lb_days WHERE ymd = 20251024"
     assert await stage.rows(asked) == [(1,)]
     await stage.finalize()
     assert await stage.rows(asked) == [(0,)]
@@ -144,7 +144,7 @@ async def test_marks_of_a_finalized_day_request_it_again(stage: Stage):
     assert await marks(stage) == 2
     await stage.count()
     assert await marks(stage) == 0
-    assert await stage.rows("SELECT asked, answered FROM lb_days WHERE ymd = 20251024") == [(2, 1)]
+    assert await stage.rows("SELECT asked, answered FROM laurels.lb_days WHERE ymd = 20251024") == [(2, 1)]
 
 
 async def test_a_campus_lives_on_a_cluster_too(campus_urls: tuple[str, str], cluster_url: str, stage: Stage):

@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from cli_processes import run
-from sqlalchemy import NullPool, create_engine, make_url, text
-
-from laurels.postgres.migrate import migrate
+from sqlalchemy import NullPool, create_engine, text
 
 if TYPE_CHECKING:
     from laurels.embedded import Endpoints
@@ -20,22 +18,14 @@ NOBODY_THERE = {
 
 
 @pytest.fixture
-def urls(endpoints: Endpoints) -> dict[str, str]:
-    """Stores of our own: a schema is as good as a database."""
-    server = create_engine(endpoints.postgres_url, poolclass=NullPool)
-    with server.begin() as connection:
-        connection.execute(text("DROP SCHEMA IF EXISTS cli CASCADE"))
-        connection.execute(text("CREATE SCHEMA cli"))
-    url = make_url(endpoints.postgres_url).update_query_dict({"options": "-csearch_path=cli"})
-    postgres_url = url.render_as_string(hide_password=False)
-    migrate(postgres_url)
-    return {"LAURELS_VALKEY_URL": endpoints.valkey_url, "LAURELS_POSTGRES_URL": postgres_url}
+def urls(endpoints: Endpoints, migrated_postgres_url: str) -> dict[str, str]:
+    return {"LAURELS_VALKEY_URL": endpoints.valkey_url, "LAURELS_POSTGRES_URL": migrated_postgres_url}
 
 
 def newer(urls: dict[str, str]) -> dict[str, str]:
     engine = create_engine(urls["LAURELS_POSTGRES_URL"], poolclass=NullPool)
     with engine.begin() as connection:
-        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+        connection.execute(text("UPDATE laurels.alembic_version SET version_num = '9999'"))
     return urls
 
 

@@ -37,6 +37,7 @@ ELSEWHERE = {
     "docs/reference/client.md": "tests/client/test_client_docs.py",
     "docs/reference/leaders.md": "tests/http/test_http_leaders.py",
     "docs/reference/models.md": "tests/index/test_index_docs.py",
+    "docs/how-to/own-database.md": "tests/postgres/test_own_database.py",
     "docs/reference/settings.md": "tests/valkey/test_requirements.py",
 }
 # What is read here but cannot run, and why.
@@ -150,4 +151,6 @@ def test_a_snippet_is_what_its_language_says(snippet: Snippet, tmp_path: Path):
         case "python":
             compile(snippet.code, snippet.page, "exec", flags=0x2000)  # ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
         case language:
-            assert language in {"sh", "js", "csharp", *NOT_RUN}, "say what runs it, or why nothing does"
+            assert language in {"sh", "sql", "js", "csharp", *NOT_RUN}, (
+                "say what runs it, or why nothing does"
+            )

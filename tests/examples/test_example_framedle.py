@@ -410,8 +410,8 @@ class TestSnapshots:
 def ranking_rows(endpoints: Endpoints, mode: str, slot: str) -> list[Any]:
     engine = create_engine(endpoints.postgres_url, poolclass=NullPool)
     asked = text(
-        "SELECT e.ordinal, e.member, e.score, s.total, s.taken_for FROM snapshot_entries e "
-        "JOIN snapshots s ON s.id = e.snapshot JOIN boards b ON b.id = s.board_id "
+        "SELECT e.ordinal, e.member, e.score, s.total, s.taken_for FROM laurels.snapshot_entries e "
+        "JOIN laurels.snapshots s ON s.id = e.snapshot JOIN laurels.boards b ON b.id = s.board_id "
         "WHERE b.board = :mode AND s.period = 'weekly' AND s.slot = :slot AND s.cut = '' ORDER BY e.ordinal"
     )
     with engine.connect() as connection:

@@ -27,7 +27,8 @@ def journal(deployment: Deployment, board: str = "sums") -> list[Row]:
     """Every submission that the archive holds, as it holds it: twice, if it is there twice."""
     url = deployment.servers.endpoints.postgres_url.replace("postgresql+psycopg://", "postgresql://")
     of_board = (
-        "SELECT journal.id, member, score FROM journal JOIN boards ON boards.id = board_id WHERE board = %s"
+        "SELECT journal.id, member, score FROM laurels.journal JOIN laurels.boards ON boards.id = board_id "
+        "WHERE board = %s"
     )
     with psycopg.connect(url) as connection:
         rows = connection.execute(of_board, (board,)).fetchall()

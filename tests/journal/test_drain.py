@@ -168,7 +168,8 @@ class TestRows:
         assert [row.stream_id for row in await rows_of(laurels, board)][1] == in_2071
         async with laurels.postgres.reading() as connection:
             rows = await connection.execute(
-                text("SELECT 1 FROM journal_2071_05 WHERE board_id = :board"), {"board": stream.board_id}
+                text("SELECT 1 FROM laurels.journal_2071_05 WHERE board_id = :board"),
+                {"board": stream.board_id},
             )
             assert len(rows.all()) == 1
 

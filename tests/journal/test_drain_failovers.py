@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from laurels.journal.store.rows import Stream, StreamCursor
 
 BOARD = "failovers/sums"
-ROWS = "SELECT journal.id FROM journal JOIN boards ON boards.id = board_id"
+ROWS = "SELECT journal.id FROM laurels.journal JOIN laurels.boards ON boards.id = board_id"
 IDS = [f"id-{number}" for number in range(20)]
 
 

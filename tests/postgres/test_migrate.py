@@ -39,25 +39,27 @@ async def test_migrating_again_changes_nothing(migrated_postgres_url: str):
     assert await revision_at(migrated_postgres_url) == expected_revision()
 
 
-def is_no_partition(name: str | None, kind: str, _: object) -> bool:
-    return kind != "table" or re.fullmatch(r"journal_\d{4}_\d\d", name or "") is None
+def is_compared(name: str | None, kind: str, _: object) -> bool:
+    if kind == "schema":
+        return name in (None, tables.SCHEMA)
+    return kind != "table" or re.fullmatch(r"journal_\d{4}_\d\d|alembic_version", name or "") is None
 
 
 def test_the_migrations_make_what_the_tables_declare(migrated_postgres_url: str):
-    engine = create_engine(migrated_postgres_url)
+    # The role has the name of the schema, which would then be the default one.
+    url = make_url(migrated_postgres_url).update_query_dict({"options": "-csearch_path=public"})
+    engine = create_engine(url)
     with engine.connect() as connection:
-        opts = {"compare_server_default": True, "include_name": is_no_partition}
+        opts = {"compare_server_default": True, "include_schemas": True, "include_name": is_compared}
         context = MigrationContext.configure(connection, opts=opts)
         assert compare_metadata(context, tables.metadata) == []
         sequences = (
-            connection.execute(
-                text("SELECT sequencename FROM pg_sequences WHERE schemaname = current_schema()")
-            )
+            connection.execute(text("SELECT schemaname || '.' || sequencename FROM pg_sequences"))
             .scalars()
             .all()
         )
     engine.dispose()
-    assert list(sequences) == [tables.board_version.name]
+    assert list(sequences) == ["laurels.board_version"]
 
 
 async def test_processes_that_start_together_all_succeed(empty_postgres_url: str):
@@ -72,7 +74,7 @@ async def test_processes_that_start_together_all_succeed(empty_postgres_url: str
 
 
 def test_a_newer_schema_is_refused_in_one_line(migrated_postgres_url: str):
-    execute(migrated_postgres_url, "UPDATE alembic_version SET version_num = '0042'")
+    execute(migrated_postgres_url, "UPDATE laurels.alembic_version SET version_num = '0042'")
     with pytest.raises(StartupError) as caught:
         migrate(migrated_postgres_url)
     assert str(caught.value) == (
@@ -82,7 +84,7 @@ def test_a_newer_schema_is_refused_in_one_line(migrated_postgres_url: str):
 
 
 async def test_a_migration_that_fails_leaves_nothing_behind(empty_postgres_url: str):
-    execute(empty_postgres_url, "CREATE TABLE api_keys (mine text)")
+    execute(empty_postgres_url, "CREATE SCHEMA laurels", "CREATE TABLE laurels.api_keys (mine text)")
     with pytest.raises(
         StartupError, match=r'cannot be migrated: relation "api_keys" already exists'
     ) as caught:

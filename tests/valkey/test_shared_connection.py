@@ -33,11 +33,17 @@ from laurels.valkey.shared_connection import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Generator
+    from collections.abc import Callable, Coroutine, Generator, Sequence
 
     from valkey_servers import Server
 
+    from laurels.valkey.client import Reply, Value
+
 BLOCKED = ("BLPOP", "nothing-is-ever-here", 60)
+
+
+async def exchanged(connection: SharedConnection, commands: Sequence[tuple[Value, ...]]) -> list[Reply]:
+    return await connection.exchange(commands)
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +118,7 @@ async def test_error_replies_are_returned_beside_the_others(server: Server):
 async def test_a_lost_connection_fails_the_calls_on_it_and_counts_as_a_loss(server: Server):
     pool = pool_of(server)
     connection = SharedConnection(pool, 30)
-    waiting = [asyncio.create_task(connection.exchange([BLOCKED])) for _ in range(3)]
+    waiting = [asyncio.create_task(exchanged(connection, [BLOCKED])) for _ in range(3)]
     await eventually(lambda: any(client["cmd"] == "blpop" for client in clients(server)))
     server.client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
     failed = await asyncio.gather(*waiting, return_exceptions=True)
@@ -180,15 +186,17 @@ async def test_a_reply_without_a_call_closes_the_connection(server: Server):
     connection.close()
 
 
-async def test_a_node_raises_the_refusals_of_a_connection(server: Server):
+async def test_refusals_of_a_connection_are_raised_and_other_errors_are_values(server: Server):
     """Such as LOADING, after which a cluster looks for the primary again; here it is NOAUTH."""
+    converse = Valkey._converse  # pyright: ignore[reportPrivateUsage]  # what follows needs a cluster
     node = Node(pool_of(server), 1, 30)
-    await node.exchange([("PING",)])
+    _, refused = await converse(node, [("PING",), ("NOSUCH",)], 0)
+    assert isinstance(refused, exceptions.ResponseError)
     server.client.config_set("requirepass", "secret")
     try:
         await node.exchange([("RESET",)])
         with pytest.raises(exceptions.AuthenticationError):
-            await node.exchange([("GET", "k")])
+            await converse(node, [("GET", "k")], 0)
     finally:
         server.client.config_set("requirepass", "")
         await node.close()
@@ -199,10 +207,10 @@ async def test_calls_wait_while_the_node_reads_nothing(server: Server):
     await connection.exchange([("PING",)])
     many = b"x" * 2**20
     with frozen(server):
-        calls = [asyncio.create_task(connection.exchange([("ECHO", many)])) for _ in range(20)]
+        calls = [asyncio.create_task(exchanged(connection, [("ECHO", many)])) for _ in range(20)]
         line = line_of(connection)
         await eventually(lambda: line.is_full)
-        late = asyncio.create_task(connection.exchange([("ECHO", "late")]))
+        late = asyncio.create_task(exchanged(connection, [("ECHO", "late")]))
         await asyncio.sleep(0)
         assert len(line._waiting) == len(calls)
     assert [reply for (reply,) in await asyncio.gather(*calls)] == [many] * 20
@@ -230,9 +238,9 @@ def test_a_connection_that_is_lost_tells_calls_that_were_sent_from_those_that_we
     async def play() -> None:
         connection = SharedConnection(pool_of(server), 30)
         await connection.exchange([("PING",)])
-        sent = [asyncio.create_task(connection.exchange([BLOCKED])) for _ in range(2)]
+        sent = [asyncio.create_task(exchanged(connection, [BLOCKED])) for _ in range(2)]
         await eventually(lambda: any(client["cmd"] == "blpop" for client in clients(server)))
-        unsent = [asyncio.create_task(connection.exchange([("PING",)])) for _ in range(3)]
+        unsent = [asyncio.create_task(exchanged(connection, [("PING",)])) for _ in range(3)]
         await asyncio.sleep(0)
         sent[0].cancel()
         unsent[0].cancel()
@@ -253,12 +261,12 @@ def test_callers_that_leave_or_lose_the_connection_leave_no_error_that_nobody_aw
     async def play() -> None:
         connection = SharedConnection(pool_of(server), 30)
         for killed in (True, False):
-            leaving = [asyncio.create_task(connection.exchange([("PING",)])) for _ in range(20)]
+            leaving = [asyncio.create_task(exchanged(connection, [("PING",)])) for _ in range(20)]
             for number, task in enumerate(leaving):
                 if number % 4 == 0:
                     await asyncio.sleep(0.001)
                 task.cancel()
-            waiting = asyncio.create_task(connection.exchange([BLOCKED]))
+            waiting = asyncio.create_task(exchanged(connection, [BLOCKED]))
             await eventually(lambda: any(client["cmd"] == "blpop" for client in clients(server)))
             if killed:
                 server.client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
@@ -278,7 +286,7 @@ def test_what_fails_when_its_callers_have_left_is_no_error_that_nobody_awaits(
     async def play() -> None:
         connection = SharedConnection(pool_of(server), 30)
         with frozen(server):
-            connecting = asyncio.create_task(connection.exchange([("PING",)]))
+            connecting = asyncio.create_task(exchanged(connection, [("PING",)]))
             await asyncio.sleep(0.01)
             connecting.cancel()
             await asyncio.sleep(0.4)
@@ -297,7 +305,7 @@ def test_what_fails_when_its_callers_have_left_is_no_error_that_nobody_awaits(
 
 async def test_who_leaves_while_it_connects_takes_nobody_along(server: Server):
     connection = SharedConnection(pool_of(server), 30)
-    first, other = (asyncio.create_task(connection.exchange([("ECHO", number)])) for number in range(2))
+    first, other = (asyncio.create_task(exchanged(connection, [("ECHO", number)])) for number in range(2))
     await asyncio.sleep(0)
     first.cancel()
     assert await other == [b"1"]
@@ -310,7 +318,7 @@ def test_what_closes_while_it_connects_fails_what_waits(
     async def play() -> None:
         connection = SharedConnection(pool_of(server), 30)
         with frozen(server):
-            waiting = [asyncio.create_task(connection.exchange([("PING",)])) for _ in range(2)]
+            waiting = [asyncio.create_task(exchanged(connection, [("PING",)])) for _ in range(2)]
             await asyncio.sleep(0.05)
             connection.close()
             failed = await asyncio.gather(*waiting, return_exceptions=True)
@@ -339,8 +347,8 @@ async def test_a_renewed_connection_answers_the_calls_on_it(server: Server):
     await connection.exchange([("PING",)])
     await asyncio.sleep(RENEW_SECONDS)
     old = line_of(connection)
-    slow = asyncio.create_task(connection.exchange([("BLPOP", "nothing-is-ever-here", 0.2)]))
-    late = asyncio.create_task(connection.exchange([("ECHO", "late")]))
+    slow = asyncio.create_task(exchanged(connection, [("BLPOP", "nothing-is-ever-here", 0.2)]))
+    late = asyncio.create_task(exchanged(connection, [("ECHO", "late")]))
     await asyncio.sleep(0)
     connection.renew()
     assert await connection.exchange([("ECHO", "new")]) == [b"new"]
@@ -373,9 +381,9 @@ async def test_who_waits_for_a_full_connection_uses_the_next_one_if_it_is_lost(s
     await connection.exchange([("PING",)])
     with frozen(server):
         line = line_of(connection)
-        filling = asyncio.create_task(connection.exchange([("ECHO", b"x" * 2**24)]))
+        filling = asyncio.create_task(exchanged(connection, [("ECHO", b"x" * 2**24)]))
         await eventually(lambda: line.is_full)
-        late = asyncio.create_task(connection.exchange([("ECHO", "late")]))
+        late = asyncio.create_task(exchanged(connection, [("ECHO", "late")]))
         await asyncio.sleep(0)
         line.abort("a test")
         with pytest.raises(exceptions.ConnectionError, match="a test"):
@@ -386,7 +394,7 @@ async def test_who_waits_for_a_full_connection_uses_the_next_one_if_it_is_lost(s
 
 async def test_what_closes_fails_what_waits(server: Server):
     connection = SharedConnection(pool_of(server), 30)
-    waiting = asyncio.create_task(connection.exchange([BLOCKED]))
+    waiting = asyncio.create_task(exchanged(connection, [BLOCKED]))
     await eventually(lambda: any(client["cmd"] == "blpop" for client in clients(server)))
     connection.close()
     with pytest.raises(exceptions.ConnectionError, match="closed"):

@@ -64,7 +64,7 @@ class CampusPeople:
     async def campuses_of(self, user_ids: Collection[str]) -> dict[str, Campus]:
         """The campus of each of these users; users without one are left out."""
         users = await self.users(user_ids)
-        wanted = {user.id: user.campus_id for user in users.values() if user.campus_id}
+        wanted = {user.id: id_ for user in users.values() if (id_ := campus_id(user.campus_id or ""))}
         known = await self.known(set(wanted.values())) if wanted else {}
         return {user: known[campus] for user, campus in wanted.items()}
 

@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final, Literal
 
 from laurels.activity.scoring import SCOPES
+from laurels.activity.store.application_table import is_uuid
 from laurels.boards.board import WindowAddress
 from laurels.boards.definition import BoardDefinition
 from laurels.boards.keys import WHOLE, BoardRef
@@ -76,8 +77,8 @@ def definition_of(scope: Scope, campus: Campus, *, cluster: bool) -> BoardDefini
 
 
 def is_sound(campus: Campus) -> bool:
-    """Whether its timezone is known. Other programs write the table of campuses, too."""
-    return campus.timezone in zone_names()
+    """Whether its timezone is known and its id is a UUID. Other programs write the table of campuses."""
+    return campus.timezone in zone_names() and is_uuid(campus.id)
 
 
 def slot_of(ymd: int) -> str:

@@ -16,19 +16,18 @@ from laurels.activity.rescore import Rescorer
 from laurels.activity.store.days import CampusDays
 from laurels.activity.store.export import ActivityExportStore
 from laurels.activity.store.outbox import OutboxStore
-from laurels.activity.store.people import CampusStore
 from laurels.activity.store.reads import CampusReads
 from laurels.activity.store.totals import Totals
 from laurels.activity.summary import CampusReader
 from laurels.activity.valkey_keys import ActivityKeys
 
 if TYPE_CHECKING:
+    from laurels.activity.store.people import CampusStore
     from laurels.boards.catalog import Catalog
     from laurels.boards.define import Definer
     from laurels.clock import Clock
     from laurels.people.records import Person, Place
     from laurels.people.store import RecordStore
-    from laurels.postgres.engine import Postgres
     from laurels.scores.queries import Reader
     from laurels.scores.submit import Submitter
     from laurels.valkey.client import Valkey
@@ -40,16 +39,17 @@ class Activity:
     def __init__(  # noqa: PLR0913, PLR0917  # the parts of the engine that it stands on
         self,
         valkey: Valkey,
-        postgres: Postgres,
+        store: CampusStore,
         boards: tuple[Catalog, Definer, Submitter],
         reader: Reader,
         people: tuple[RecordStore[Person], RecordStore[Place], str],
         clock: Clock,
     ) -> None:
         """`people`: the people, the places, and the timezone of a place that has none."""
+        postgres = store.postgres
         self.keys = ActivityKeys(cluster=valkey.is_cluster)
-        self.store = CampusStore(postgres)
-        self.people = CampusPeople(self.store, *people)
+        self.store = store
+        self.people = CampusPeople(store, *people)
         self.campuses = UserCampuses(valkey, self.people, self.keys)
         self.accrual = Accrual(valkey, self.campuses, clock)
         self.totals = Totals(postgres)

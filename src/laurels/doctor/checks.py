@@ -13,7 +13,7 @@ from laurels.postgres.migrate import OLDEST_SERVER
 from laurels.valkey import requirements
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from laurels.embedded import Inspection
     from laurels.jobs.state import JobState
@@ -211,6 +211,18 @@ def judge_schema(current: str | None, expected: str) -> Finding:
         )
     fix = "upgrade Laurels, or set LAURELS_POSTGRES_URL to another database"
     return Finding("schema", "wrong", f"{current}, made by a newer Laurels than this ({expected})", fix)
+
+
+def judge_campuses(problems: Sequence[tuple[bool, str]]) -> Finding:
+    """`problems`: what cannot be read, and whether a setting names it."""
+    found = "; ".join(problem for _, problem in problems)
+    if any(is_given for is_given, _ in problems):
+        fix = "correct the table or the setting: Laurels does not start like this"
+        return Finding("campuses", "wrong", found, fix)
+    if problems:
+        fix = "if Laurels is to read another table, name it in this setting; if none, ignore this"
+        return Finding("campuses", "warning", found, fix)
+    return Finding("campuses", "ok", "the tables of users and campuses can be read, if there are any")
 
 
 def judge_job(state: JobState, now: datetime) -> Finding:

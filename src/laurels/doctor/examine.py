@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 from sqlalchemy import text
 
 from laurels import embedded
+from laurels.activity.store.people import CampusSources, CampusStore
 from laurels.boards.store import BoardStore
 from laurels.doctor.checks import (
     Finding,
+    judge_campuses,
     judge_durability,
     judge_folder,
     judge_functions,
@@ -117,7 +119,7 @@ async def _examine_stores(
 ) -> list[Finding]:
     async def of_postgres() -> list[Finding]:
         async with open_postgres() as postgres:
-            return await _examine_postgres(postgres)
+            return await _examine_postgres(postgres, settings)
 
     async def of_valkey() -> list[Finding]:
         async with open_valkey() as valkey:
@@ -172,17 +174,19 @@ async def _examine_valkey(valkey: Valkey, settings: Settings, *, is_new: bool) -
     ]
 
 
-async def _examine_postgres(postgres: Postgres) -> list[Finding]:
+async def _examine_postgres(postgres: Postgres, settings: Settings) -> list[Finding]:
     async with postgres.reading() as connection:
         version = (await connection.execute(text("SHOW server_version_num"))).scalar_one()
     skew = await _skew(lambda: _postgres_time(postgres))
     revision = await current_revision(postgres)
     states = await JobStore(postgres).states() if revision == expected_revision() else {}
     now = datetime.now(UTC)
+    sources = CampusSources(settings.campus_users, settings.campus_campuses, settings.campus_timezone)
     return [
         judge_postgres_version(int(version)),
         judge_schema(revision, expected_revision()),
         judge_skew("PostgreSQL's clock", skew),
+        judge_campuses(await CampusStore(postgres, sources).problems()),
         *(judge_job(state, now) for state in states.values()),
     ]
 

@@ -192,6 +192,15 @@ async def admit_operator(request: Request, operation: Operation) -> Call:
     return call
 
 
+def _recalled(request: Request) -> Principal | None:
+    """The principal, if this process remembers its key or token, and no limit counts the request."""
+    authorization = request.headers.get("authorization", "")
+    if not authorization.startswith("Bearer "):
+        return None
+    principal = request.app.state.keyring.recall(digest_of(authorization[len("Bearer ") :]))
+    return None if principal is None or request.app.state.limiter.limits(principal) else principal
+
+
 async def _principal_of(request: Request) -> Principal:
     authorization = request.headers.get("authorization", "")
     if not authorization and (session := sessions.session_of(request)):
@@ -249,7 +258,7 @@ async def admit(
     The signature of a submission is verified if it has or needs one, over a body of up to `most_bytes`. An
     operation that takes players submits only for `principal.player`, if there is one.
     """
-    principal = await _principal_of(request)
+    principal = _recalled(request) or await _principal_of(request)
     asked: dict[str, str] = request.path_params
     project, board = asked["project"], asked.get("board")
     principal.check(project, scope, takes_players=takes_players)

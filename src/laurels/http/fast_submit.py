@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from laurels.http.access_log import AccessLog
     from laurels.http.authentication import Keyring
     from laurels.http.operation import Operation, RecordedRoute
-    from laurels.scores.submit import OnOutcome
+    from laurels.scores.waiting import OnOutcome
 
 # Headers that may come once. Requests with the others, or with more that the operation documents, go to it.
 ONCE: Final = (b"authorization", b"content-type", b"idempotency-key")

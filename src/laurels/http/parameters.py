@@ -136,6 +136,7 @@ def _pairs(sent: bytes, what: str) -> dict[str, str]:
     return given
 
 
+@lru_cache(maxsize=4096)
 def check_name(field: str, name: str) -> str:
     """The name of a project or a board, 1 to 64 of `A-Z a-z 0-9 - _ .`; raises `InvalidInput` otherwise."""
     if not _NAME.fullmatch(name):

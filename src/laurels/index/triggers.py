@@ -38,7 +38,8 @@ OTHER_KEY_BYTES: Final = 36
 EVENTS: Final = ("INSERT", "UPDATE", "DELETE", "TRUNCATE")
 
 _TABLES: Final = (
-    f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}",
+    # IF NOT EXISTS needs the privilege to create schemas even where there is one.
+    f"DO $$ BEGIN IF to_regnamespace('{SCHEMA}') IS NULL THEN CREATE SCHEMA {SCHEMA}; END IF; END $$",
     f"""CREATE TABLE IF NOT EXISTS {SCHEMA}.outbox (
     index text NOT NULL,
     seq bigint GENERATED ALWAYS AS IDENTITY,

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import text
 
+from laurels.postgres.tables import SCHEMA
+
 if TYPE_CHECKING:
     from laurels.postgres.engine import Postgres
 
@@ -14,8 +16,8 @@ if TYPE_CHECKING:
 _FIGURES: Final = text(
     "SELECT current_setting('server_version') AS version, pg_database_size(current_database()) AS bytes, "
     "(SELECT coalesce(sum(n_tup_ins), 0) FROM pg_stat_user_tables "
-    "WHERE relname ~ '^journal_[0-9]{4}_[0-9]{2}$') AS rows"
-)
+    "WHERE schemaname = :schema AND relname ~ '^journal_[0-9]{4}_[0-9]{2}$') AS rows"
+).bindparams(schema=SCHEMA)
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,12 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import NullPool, create_engine, exc, text
 
-from laurels.errors import StartupError
+from laurels.errors import LaurelsError, StartupError
 from laurels.masking import masked
 from laurels.postgres.engine import CONNECT_SECONDS, NO_ANSWER, unavailable
+from laurels.postgres.move import find_earlier, move
+from laurels.postgres.schemas import ensure_own_schema, path_without_own_schema, set_path
+from laurels.postgres.tables import SCHEMA
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -28,6 +31,8 @@ OLDEST_SERVER = 16
 LOCK_SECONDS = 300
 # "laurels" in ASCII, because the name of an advisory lock is a number.
 _LOCK = int.from_bytes(b"laurels")
+# PostgreSQL's codes for a lock that is not given in time, and for a privilege that is lacking.
+_LOCKED, _DENIED = "55P03", "42501"
 
 
 def migrate(url: str) -> None:
@@ -36,19 +41,22 @@ def migrate(url: str) -> None:
     try:
         with engine.connect() as connection:
             _refuse_old_server(connection)
-            if _revision(connection) == expected_revision():
+            # In this order, because until then another process may be moving the tables.
+            is_current = _own_revision(connection) == expected_revision() == _revision(connection)
+            if is_current and not path_without_own_schema(connection):
                 return
         with _locked(engine), engine.begin() as connection:
-            _refuse_newer(connection)
+            _refuse_newer(_revision(connection))
+            ensure_own_schema(connection)
+            if earlier := find_earlier(connection):
+                move(connection, earlier)
+            if path := path_without_own_schema(connection):
+                set_path(connection, path)
             config = _config()
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
-    except NO_ANSWER as error:
-        raise unavailable(masked(url), error) from error
-    except exc.ProgrammingError as error:
-        raise StartupError(
-            f"the database at {masked(url)} cannot be migrated: {error.orig}".splitlines()[0]
-        ) from error
+    except exc.DBAPIError as error:
+        raise _explained(masked(url), error) from error
     finally:
         engine.dispose()
 
@@ -64,11 +72,27 @@ def expected_revision() -> str:
 async def current_revision(postgres: Postgres) -> str | None:
     """The revision of the database; None before the first migration."""
     async with postgres.reading() as connection:
-        return await connection.run_sync(_revision)
+        try:
+            return await connection.run_sync(_revision)
+        except exc.ProgrammingError:  # another process has moved the tables meanwhile
+            return await connection.run_sync(_revision)
+
+
+def _own_revision(connection: Connection) -> str | None:
+    options = {"version_table_schema": SCHEMA}
+    return MigrationContext.configure(connection, opts=options).get_current_revision()
 
 
 def _revision(connection: Connection) -> str | None:
-    return MigrationContext.configure(connection).get_current_revision()
+    """The revision in Laurels' schema, or that of an older version's tables, which are not moved yet."""
+    own, earlier = _own_revision(connection), find_earlier(connection)
+    if own and earlier:
+        raise StartupError(
+            f"there are two sets of Laurels' tables in this database: a new one in the schema {SCHEMA}, and "
+            f"one of an older version in {earlier.schema}. To go on with the first, drop the table "
+            f"{earlier.schema}.alembic_version; to go on with the second, drop the schema {SCHEMA}"
+        )
+    return earlier.revision if earlier else own
 
 
 @contextmanager
@@ -86,14 +110,27 @@ def _refuse_old_server(connection: Connection) -> None:
         raise StartupError(f"PostgreSQL {major} is too old: Laurels needs {OLDEST_SERVER} or newer")
 
 
-def _refuse_newer(connection: Connection) -> None:
-    current = _revision(connection)
+def _refuse_newer(current: str | None) -> None:
     known = {script.revision for script in _scripts().walk_revisions()}
     if current is not None and current not in known:
         raise StartupError(
             f"the database was made by a newer Laurels (revision {current}); "
             "upgrade Laurels or point LAURELS_POSTGRES_URL elsewhere"
         )
+
+
+def _explained(address: str, error: exc.DBAPIError) -> LaurelsError:
+    state = getattr(error.orig, "sqlstate", None)
+    if state == _LOCKED:
+        return StartupError(
+            f"the tables in the database at {address} are in use or being migrated; stop the processes of "
+            "the older Laurels, and start again"
+        )
+    if isinstance(error, NO_ANSWER):
+        return unavailable(address, error)
+    advice = "; docs/how-to/own-database.md lists what the role needs" if state == _DENIED else ""
+    reason = str(error.orig).splitlines()[0]
+    return StartupError(f"the database at {address} cannot be migrated: {reason}{advice}")
 
 
 def _config() -> Config:

@@ -1,8 +1,15 @@
-"""The tables after the newest migration. A test compares the two."""
+"""The tables after the newest migration. A test compares the two.
+
+They are in a schema of their own, except those that the document of campuses names plainly: these are in the
+default schema of the connection.
+"""
 
 from __future__ import annotations
 
+from typing import Final
+
 from sqlalchemy import (
+    BLANK_SCHEMA,
     BigInteger,
     Boolean,
     CheckConstraint,
@@ -26,14 +33,17 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSON, JSONB
 
+SCHEMA: Final = "laurels"
+
 metadata = MetaData(
+    schema=SCHEMA,
     naming_convention={
         "pk": "pk_%(table_name)s",
         "uq": "uq_%(table_name)s_%(column_0_name)s",
         "ck": "ck_%(table_name)s_%(constraint_name)s",
         "ix": "ix_%(table_name)s_%(column_0_name)s",
         "fk": "fk_%(table_name)s_%(column_0_name)s",
-    }
+    },
 )
 
 # One sequence for all boards. A board that is dropped and defined again never gets a version that it had
@@ -211,26 +221,6 @@ journal_cursors = Table(
     Column("calls", BigInteger, nullable=False, server_default="0", comment="archived so far"),
 )
 
-campuses = Table(
-    "campuses",
-    metadata,
-    Column("id", Uuid(as_uuid=False), primary_key=True),
-    Column("name", Text, nullable=False),
-    Column("timezone", Text, nullable=False),
-    Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
-)
-
-# May be the application's own table, with further columns.
-users = Table(
-    "users",
-    metadata,
-    Column("id", Uuid(as_uuid=False), primary_key=True),
-    Column("campus_id", Uuid(as_uuid=False)),
-    Column("handle", Text, nullable=False, server_default=""),
-    Column("avatar_url", Text),
-    Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
-)
-
 # Who the members are. The keys are what a search compares with: texts without their case.
 people = Table(
     "people",
@@ -276,6 +266,7 @@ lb_daily = Table(
     Column("rank_overall", Integer),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     Index("ix_lb_daily_user", "user_id", "ymd"),
+    schema=BLANK_SCHEMA,
 )
 
 streaks = Table(
@@ -286,6 +277,7 @@ streaks = Table(
     Column("best", Integer, nullable=False, server_default="0"),
     Column("last_active_ymd", Integer, nullable=False, server_default="0"),
     Column("updated_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    schema=BLANK_SCHEMA,
 )
 
 badges = Table(
@@ -301,6 +293,7 @@ badges = Table(
     Index("idx_badges_user", "user_id"),
     Index("uq_badges_identity", "user_id", "kind", "earned_ymd", unique=True),
     Index("ix_badges_earned", "earned_ymd"),
+    schema=BLANK_SCHEMA,
 )
 
 # Days that are finalized or about to be. `asked` counts the reasons to finalize a day, `answered` those acted

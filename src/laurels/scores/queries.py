@@ -99,9 +99,8 @@ class Reader:
         query.check()
         limit, rank = query.limit, query.rank
 
-        async def ask(board: Board) -> Page:
+        async def ask(view: _View) -> Page:
             if query.cursor is None:
-                view = await self._view(board, query)
                 if rank is not None:
                     reply = await view.window.from_start(rank - 1, limit)
                 elif query.start == "top":
@@ -109,36 +108,34 @@ class Reader:
                 else:
                     reply = await view.window.from_end(0, limit)
                 return await self._page_of(view, reply, query.start, change=query.change)
-            found = read_cursor(board, query.cursor)
-            view = await self._view(board, window_of(board, found, query))
+            found = read_cursor(view.board, query.cursor)
             go = view.window.after if found.direction == "after" else view.window.before
             return await self._page_of(
                 view, await go(found.position, limit), found.start, change=query.change
             )
 
-        return await self._asked(ref, ask)
+        return await self._asked(ref, query, ask)
 
     async def standing(self, ref: BoardRef, query: WindowQuery, member: str) -> Standing:
         """Where one member stands. Raises `NotFound` if it has no entry."""
         encoded = check_member(member)
 
-        async def ask(board: Board) -> Standing:
-            view = await self._view(board, query)
+        async def ask(view: _View) -> Standing:
             total, stood = await view.window.standing_of(encoded)
             if stood is None:
                 raise NotFound(f"{ref}: {member!r} has no entry in {_named(view)}")
             return Standing(
                 member=member,
-                score=board.ordering.parse_place(stood.place)[0],
+                score=view.board.ordering.parse_place(stood.place)[0],
                 rank=stood.better + 1,
                 ordinal=stood.before + 1,
                 percentile=(total - stood.better) / total,
                 total=total,
-                dense_rank=stood.distinct_better + 1 if board.definition.dense else msgspec.UNSET,
+                dense_rank=stood.distinct_better + 1 if view.board.definition.dense else msgspec.UNSET,
                 metadata=_metadata(stood.metadata),
             )
 
-        return await self._asked(ref, ask)
+        return await self._asked(ref, query, ask)
 
     async def around(
         self, ref: BoardRef, query: WindowQuery, member: str, above: int = 5, below: int = 5
@@ -148,14 +145,13 @@ class Reader:
         check_bound("above", above, 0, AROUND_LIMIT)
         check_bound("below", below, 0, AROUND_LIMIT)
 
-        async def ask(board: Board) -> Page:
-            view = await self._view(board, query)
+        async def ask(view: _View) -> Page:
             reply = await view.window.around(encoded, above, below)
             if reply is None:
                 raise NotFound(f"{ref}: {member!r} has no entry in {_named(view)}")
             return await self._page_of(view, reply, "top", change=False)
 
-        return await self._asked(ref, ask)
+        return await self._asked(ref, query, ask)
 
     async def among(self, ref: BoardRef, query: WindowQuery, members: Sequence[str]) -> Among:
         """These members ranked among themselves, each with its rank on the board."""
@@ -163,10 +159,9 @@ class Reader:
             raise InvalidInput.at("members", f"must be at most {AMONG_LIMIT}, not {len(members)}")
         distinct = {check_member(member): member for member in members}
 
-        async def ask(board: Board) -> Among:
-            view = await self._view(board, query)
+        async def ask(view: _View) -> Among:
             _, found = await view.window.standing(list(distinct), brief=True)
-            ordering = board.ordering
+            ordering = view.board.ordering
             present: list[tuple[tuple[Score, int, bytes], Score, str, int]] = []
             for (encoded, member), stood in zip(distinct.items(), found, strict=True):
                 if stood:
@@ -183,32 +178,30 @@ class Reader:
             absent = [member for member, stood in zip(distinct.values(), found, strict=True) if stood is None]
             return Among(len(friends), friends, absent)
 
-        return await self._asked(ref, ask)
+        return await self._asked(ref, query, ask)
 
     async def percentile(self, ref: BoardRef, query: WindowQuery, share: float | str) -> Percentile:
         """The score at this share of the entries: 1 is the best, 0 the worst."""
         numerator, denominator = _parse_share(share)
 
-        async def ask(board: Board) -> Percentile:
-            view = await self._view(board, query)
+        async def ask(view: _View) -> Percentile:
             reply = await view.window.at_share(numerator, denominator)
             if not reply.entries:
                 raise NotFound(f"{ref}: no member has an entry in {_named(view)}")
-            score = board.ordering.parse_place(reply.entries[0].place)[0]
+            score = view.board.ordering.parse_place(reply.entries[0].place)[0]
             return Percentile(numerator / denominator, score, reply.total)
 
-        return await self._asked(ref, ask)
+        return await self._asked(ref, query, ask)
 
     async def distribution(self, ref: BoardRef, query: WindowQuery, buckets: int = 20) -> Distribution:
         """A histogram of the scores, in buckets of equal width."""
         check_bound("buckets", buckets, 1, BUCKET_LIMIT)
 
-        async def ask(board: Board) -> Distribution:
-            view = await self._view(board, query)
+        async def ask(view: _View) -> Distribution:
             ends = [await view.window.from_start(0, 1), await view.window.from_end(0, 1)]
             if not all(reply.entries for reply in ends):
                 return Distribution(0, [])
-            ordering = board.ordering
+            ordering = view.board.ordering
             low, high = sorted(ordering.parse_place(reply.entries[0].place)[0] for reply in ends)
             edges = _edges(low, high, buckets, whole=ordering.int64)
             positions = [Position(*ordering.edge(edge)) for edge in edges[1:-1]]
@@ -221,14 +214,17 @@ class Reader:
                 [Bucket(edges[i], edges[i + 1], below[i + 1] - below[i]) for i in range(len(edges) - 1)],
             )
 
-        return await self._asked(ref, ask)
+        return await self._asked(ref, query, ask)
 
-    async def _asked(self, ref: BoardRef, ask: Callable[[Board], Awaitable[Answer]]) -> Answer:
-        """The answer under the current definition."""
-        board = await self._catalog.board(ref)
+    async def _asked(
+        self, ref: BoardRef, query: WindowQuery, ask: Callable[[_View], Awaitable[Answer]]
+    ) -> Answer:
+        """The answer about a window, under the current definition."""
+        board = self._catalog.known(ref) or await self._catalog.board(ref)
         while True:
             try:
-                return await ask(board)
+                window = _window_in(board, query)
+                return await ask(self._current_view(board, window) or await self._view(board, window))
             except DefinitionChanged as changed:
                 board = await self._catalog.refresh(ref, changed.known)
             except (InvalidInput, NotFound):
@@ -237,13 +233,15 @@ class Reader:
                     raise
                 board = newest
 
+    def _current_view(self, board: Board, query: WindowQuery) -> _View | None:
+        """The view of a window in its current slot, if it is remembered."""
+        if query.slot is not None:
+            return None
+        current = self._current.get((board, query.period, query.group))
+        return current if current and current.slot.holds(self._clock()) else None
+
     async def _view(self, board: Board, query: WindowQuery) -> _View:
         now = self._clock()
-        asked = board, query.period, query.group
-        if query.slot is None:
-            current = self._current.get(asked)
-            if current and current.slot.holds(now):
-                return current
         cut = parse_cut(query.group, board.definition) if query.group else WHOLE
         zoned = board.zoned_window(query.period, cut)
         slot = board.slot(zoned, query.slot, now)
@@ -255,7 +253,7 @@ class Reader:
         if query.slot is None and zoned.how != "fold":  # a rolling window has work to do at every read
             if len(self._current) >= MOST_WINDOWS:
                 self._current.clear()
-            self._current[asked] = view
+            self._current[board, query.period, query.group] = view
         return view
 
     async def _page_of(self, view: _View, reply: PageReply, start: Start, *, change: bool) -> Page:
@@ -306,6 +304,13 @@ class Reader:
             return await self._kept.ranks(view.board, address, members)
         _, found = await before.window.standing(members, brief=True)
         return [stood.better + 1 if stood else None for stood in found]
+
+
+def _window_in(board: Board, query: WindowQuery) -> WindowQuery:
+    """The query, or that of its cursor."""
+    if isinstance(query, PageQuery) and query.cursor is not None:
+        return window_of(board, read_cursor(board, query.cursor), query)
+    return query
 
 
 def window_of(board: Board, cursor: Cursor, query: WindowQuery) -> WindowQuery:

@@ -26,7 +26,7 @@ from laurels.valkey.messages import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Sequence
 
     from laurels.boards.board import Board, WindowAddress
     from laurels.boards.ordering import Score
@@ -87,10 +87,11 @@ class ShardedWindow:
             found[member] = found[member]._replace(better=better, before=before)
         return counted[0], [found.get(member) for member in members]
 
-    async def standing_of(self, member: bytes) -> tuple[int, StandingReply | None]:
+    def standing_of(self, member: bytes) -> Awaitable[tuple[int, StandingReply | None]]:
         """As `standing`, for one member; shares a call with others who ask at the same time."""
-        if len(self._keys) == 1:
-            return await self._standings.ask(member)
+        return self._standings.ask(member) if len(self._keys) == 1 else self._standing_in_all(member)
+
+    async def _standing_in_all(self, member: bytes) -> tuple[int, StandingReply | None]:
         total, (stood,) = await self.standing((member,))
         return total, stood
 
@@ -114,10 +115,13 @@ class ShardedWindow:
             for index in range(len(positions))
         ]
 
-    async def from_start(self, offset: int, limit: int) -> PageReply:
+    def from_start(self, offset: int, limit: int) -> Awaitable[PageReply]:
         """Entries from an index on."""
         if len(self._keys) == 1:
-            return await self._ask(self._page("start", offset=offset, limit=limit))
+            return self._ask(self._page("start", offset=offset, limit=limit))
+        return self._from_start_of_all(offset, limit)
+
+    async def _from_start_of_all(self, offset: int, limit: int) -> PageReply:
         return await self._forward(await self._offsets(offset), limit)
 
     async def from_end(self, offset: int, limit: int) -> PageReply:

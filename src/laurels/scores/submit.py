@@ -16,8 +16,6 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections import deque
-from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
@@ -42,11 +40,12 @@ from laurels.scores.submission import (
     check,
     check_id,
 )
+from laurels.scores.waiting import SubmissionQueue, WaitingSubmission
 from laurels.valkey import functions
 from laurels.valkey.messages import Report
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from laurels.boards.board import Board
     from laurels.boards.catalog import Catalog
@@ -57,6 +56,7 @@ if TYPE_CHECKING:
     from laurels.scores.feeds import Feeds
     from laurels.scores.rolling import Rolling
     from laurels.scores.send import LaidOut
+    from laurels.scores.waiting import OnOutcome
     from laurels.valkey.client import Valkey
     from laurels.valkey.messages import Durability
 
@@ -71,15 +71,11 @@ COST_OF_READING: Final = 3
 COST_OF_PREFIXES: Final = 5
 TIMES_BY_DEPENDING: Final = 2
 TIMES_BY_COUNTING: Final = 4
-# How many single submissions share a call at most: with their ranks they take Valkey 1 to 4 ms. And how many
-# calls run at once: this process prepares one and reads the answers of another while Valkey works.
-TOGETHER: Final = 64
+# How many calls of single submissions run at once: this process prepares one and reads the answers of
+# another while Valkey works.
 CALLS_AT_ONCE: Final = 2
 # How many calls of a batch wait for the disk together: a wait takes a second if Valkey syncs every second.
 CALLS_A_WAIT: Final = 200
-
-# Receives the outcome of a submission; must not raise.
-OnOutcome = Callable[[Submitted | Exception], None]
 
 
 @dataclass(slots=True)
@@ -137,37 +133,6 @@ class _BatchProgress:
             self.progress(self.accepted + len(self.refused))
 
 
-class _Waiting(NamedTuple):
-    """A submission that is valid under this definition of its board, and what receives its outcome."""
-
-    checked: CheckedSubmission
-    board: Board
-    on_outcome: OnOutcome
-
-
-@dataclass(slots=True)
-class _SubmissionQueue:
-    """Single submissions to one board that wait for a call, and the members in the running calls."""
-
-    waiting: deque[_Waiting] = field(default_factory=deque)
-    calls: int = 0
-    members: set[bytes] = field(default_factory=set)
-
-    def take(self) -> list[_Waiting]:
-        """Takes submissions from the front, up to the first whose member is in a call already: concurrent
-        calls have no order, and one call reports a member's rank once.
-        """
-        taken: list[_Waiting] = []
-        waiting, members = self.waiting, self.members
-        while waiting and len(taken) < TOGETHER and (member := waiting[0].checked.member) not in members:
-            members.add(member)
-            taken.append(waiting.popleft())
-        return taken
-
-    def release(self, taken: list[_Waiting]) -> None:
-        self.members.difference_update(waiting.checked.member for waiting in taken)
-
-
 class Submitter:
     """Sends submissions to the boards of the catalog."""
 
@@ -181,7 +146,7 @@ class Submitter:
         self._catalog = catalog
         self._rolling = rolling
         self._clock = clock
-        self._queues: dict[tuple[BoardRef, Durability], _SubmissionQueue] = {}
+        self._queues: dict[tuple[BoardRef, Durability], SubmissionQueue] = {}
         self._senders: set[asyncio.Task[None]] = set()
         self._owner: Owner | None = None
 
@@ -203,7 +168,7 @@ class Submitter:
             board = await self._catalog.in_force(ref)
             checked = check(board, given, self._clock())
         answer: asyncio.Future[Submitted] = asyncio.get_running_loop().create_future()
-        self._queue(_Waiting(checked, board, partial(_settle, answer)), durability)
+        self._queue(WaitingSubmission(checked, board, partial(_settle, answer)), durability)
         return await answer
 
     async def _submit_once(
@@ -235,13 +200,13 @@ class Submitter:
             return None
         if checked.fingerprint and board.keys.shards > 1:
             return None
-        return lambda on_outcome: self._queue(_Waiting(checked, board, on_outcome), durability)
+        return lambda on_outcome: self._queue(WaitingSubmission(checked, board, on_outcome), durability)
 
-    def _queue(self, waiting: _Waiting, durability: Durability) -> None:
+    def _queue(self, waiting: WaitingSubmission, durability: Durability) -> None:
         ref = waiting.board.ref
         queue = self._queues.get((ref, durability))
         if queue is None:
-            queue = self._queues[ref, durability] = _SubmissionQueue()
+            queue = self._queues[ref, durability] = SubmissionQueue()
         queue.waiting.append(waiting)
         if queue.calls < CALLS_AT_ONCE and queue.waiting[0].checked.member not in queue.members:
             queue.calls += 1
@@ -326,7 +291,7 @@ class Submitter:
         if chunk.feeds:
             await self._feeds.carry(chunk.call, chunk.feeds, chunk.fed, outcome)
 
-    async def _send_waiting(self, ref: BoardRef, queue: _SubmissionQueue, durability: Durability) -> None:
+    async def _send_waiting(self, ref: BoardRef, queue: SubmissionQueue, durability: Durability) -> None:
         try:
             while taken := queue.take():
                 try:
@@ -341,7 +306,9 @@ class Submitter:
             if not queue.calls and not queue.waiting:
                 del self._queues[ref, durability]
 
-    async def _send_together(self, ref: BoardRef, taken: list[_Waiting], durability: Durability) -> None:
+    async def _send_together(
+        self, ref: BoardRef, taken: list[WaitingSubmission], durability: Durability
+    ) -> None:
         board = await self._catalog.board(ref)
         feeds = await self._catalog.feeds(board)
         refused: list[_RefusedSubmission] = []

@@ -277,6 +277,9 @@ class Valkey:
         if _has(exceptions.ResponseError, replies) and any(map(_lacks_function, replies)):
             await node.load_functions(library_code())
             replies = await node.exchange(commands, blocks_for=blocks_for, asking=asking)
+        for reply in replies:
+            if isinstance(reply, exceptions.ConnectionError):  # such as LOADING
+                raise reply
         return replies
 
     async def load_functions(self) -> None:

@@ -6,13 +6,12 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 import redis.asyncio as redis
-from redis import exceptions
 
 from laurels.valkey.connections import WAIT_SECONDS, WAITS, converse, converse_in_one_history
 from laurels.valkey.shared_connection import SharedConnection
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Sequence
 
     from laurels.valkey.client import Reply, Value
     from laurels.valkey.connections import Pool
@@ -30,21 +29,20 @@ class Node:
         self._shared = SharedConnection(pool, silent_seconds)
         self._loading: asyncio.Task[list[Reply]] | None = None
 
-    async def exchange(
+    def exchange(
         self, commands: Sequence[tuple[Value, ...]], *, blocks_for: float = 0, asking: bool = False
-    ) -> list[Reply]:
+    ) -> Awaitable[list[Reply]]:
         """The replies to these commands; error replies are returned, not raised. `blocks_for`: how many
         seconds the command may block; `asking`: whether to send `ASKING` first.
         """
         if asking:
-            return (await self.exchange([("ASKING",), *commands], blocks_for=blocks_for))[1:]
+            return self._exchange_asking(commands, blocks_for)
         if commands[-1][0] in WAITS or blocks_for:
-            return await self._exchange_apart(commands, self._silent_seconds + blocks_for)
-        replies = await self._shared.exchange(commands)
-        for reply in replies:
-            if isinstance(reply, exceptions.ConnectionError):  # such as LOADING
-                raise reply
-        return replies
+            return self._exchange_apart(commands, self._silent_seconds + blocks_for)
+        return self._shared.exchange(commands)
+
+    async def _exchange_asking(self, commands: Sequence[tuple[Value, ...]], blocks_for: float) -> list[Reply]:
+        return (await self.exchange([("ASKING",), *commands], blocks_for=blocks_for))[1:]
 
     async def _exchange_apart(self, commands: Sequence[tuple[Value, ...]], seconds: float) -> list[Reply]:
         """On a connection of its own. `seconds`: for each reply."""
@@ -56,14 +54,17 @@ class Node:
     async def load_functions(self, code: str) -> None:
         """Loads a library. Concurrent callers share one load: after a restart, all of them find none."""
         if self._loading is None or self._loading.done():
-            words = ("FUNCTION", "LOAD", "REPLACE", code)
-            self._loading = asyncio.create_task(self.exchange([words]))
+            # A task ends after the callers whose replies arrived with its own: they find it under way.
+            self._loading = asyncio.create_task(self._load_functions(code))
             self._loading.add_done_callback(_retrieve)
         loading = self._loading
         await asyncio.wait([loading])
         (reply,) = loading.result()
         if isinstance(reply, Exception):
             raise reply
+
+    async def _load_functions(self, code: str) -> list[Reply]:
+        return await self.exchange([("FUNCTION", "LOAD", "REPLACE", code)])
 
     async def renew(self) -> None:
         """Makes the next calls connect again."""

@@ -21,7 +21,7 @@ from redis._parsers import BaseParser
 from laurels.valkey.connections import UNANSWERED, NotSent, pack
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from laurels.valkey.client import Reply, Value
     from laurels.valkey.connections import Pool
@@ -49,15 +49,21 @@ class SharedConnection:
         self._connecting: asyncio.Task[_Line] | None = None
         self._is_closed = False
 
-    async def exchange(self, commands: Sequence[tuple[Value, ...]]) -> list[Reply]:
-        """Sends commands, one behind the other, and returns their replies; error replies are values."""
+    def exchange(self, commands: Sequence[tuple[Value, ...]]) -> Awaitable[list[Reply]]:
+        """Sends commands, one behind the other; their replies are to come. Error replies are values."""
         packed = pack(commands[0]) if len(commands) == 1 else b"".join(map(pack, commands))
+        line = self._line
+        if line is not None and line.is_open and not line.is_full:
+            return line.send(packed, len(commands))
+        return self._exchange_later(packed, len(commands))
+
+    async def _exchange_later(self, packed: bytes, count: int) -> list[Reply]:
         while True:
             line = self._line
             if line is None or not line.is_open:
                 line = await self._connected()
             if not line.is_full:
-                return await line.send(packed, len(commands))
+                return await line.send(packed, count)
             await line.drained()  # or lost, or renewed
 
     async def _connected(self) -> _Line:
@@ -159,8 +165,8 @@ class _Line(asyncio.Protocol):
         if self._drained is not None:
             await asyncio.shield(self._drained)
 
-    async def send(self, packed: bytes, count: int) -> list[Reply]:
-        """Sends so many commands, and returns their replies."""
+    def send(self, packed: bytes, count: int) -> asyncio.Future[list[Reply]]:
+        """Sends so many commands; their replies are to come."""
         if not self.is_open:
             raise NotSent(self._why)
         if not self._waiting:
@@ -172,7 +178,7 @@ class _Line(asyncio.Protocol):
         if not self._unsent:
             self._loop.call_soon(self._flush)
         self._unsent.append(packed)
-        return await call.settled
+        return call.settled
 
     def _flush(self) -> None:
         """Sends what the calls of this turn of the event loop have to send, in one write."""

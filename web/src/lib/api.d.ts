@@ -1169,7 +1169,7 @@ export interface paths {
         get: operations["read_place"];
         /**
          * Create or replace a place
-         * @description People name a place by its id. Without a timezone it has the deployment's `default_timezone`.
+         * @description People name a place by its id. Without a timezone it has the deployment's `campus_timezone`.
          *
          *     Needs the scope `admin`.
          */

@@ -20,7 +20,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from laurels.activity.store.people import any_of
 from laurels.postgres.engine import take_turn
-from laurels.postgres.tables import badges, lb_counters, lb_days, streaks
+from laurels.postgres.tables import badges, lb_counters, lb_daily, lb_days, lb_outbox, streaks
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Collection, Iterable, Sequence
@@ -203,8 +203,8 @@ class Finalizing:
                 for row in rows
             ),
         )
-        for table, names in (("lb_daily", _SCORES), ("lb_counters", _COUNTED)):
-            for statement in _replace(table, names):
+        for table, names in ((lb_daily, _SCORES), (lb_counters, _COUNTED)):
+            for statement in _replace(table.fullname, names):
                 done = await self._connection.execute(text(statement), self._parameters)
                 self.changes.rows += done.rowcount
         changed = await self._connection.execute(text(_STREAKS), self._parameters)
@@ -225,8 +225,9 @@ class Finalizing:
         """The users of this day with `least` peers or more in these days, and their number of peers."""
         found = await self._connection.execute(
             text(
-                "SELECT c.user_id::text, sum(c.peers) FROM lb_counters c JOIN campus_day d USING (user_id) "
-                "WHERE c.ymd = ANY(:days) GROUP BY c.user_id HAVING sum(c.peers) >= :least ORDER BY c.user_id"
+                f"SELECT c.user_id::text, sum(c.peers) FROM {lb_counters.fullname} c "  # noqa: S608  # its name
+                "JOIN campus_day d USING (user_id) WHERE c.ymd = ANY(:days) GROUP BY c.user_id "
+                "HAVING sum(c.peers) >= :least ORDER BY c.user_id"
             ),
             {"days": list(days), "least": least},
         )
@@ -295,7 +296,7 @@ class Finalizing:
         for kind, badges_ in (("badge:awarded", changes.awarded), ("badge:revoked", changes.revoked)):
             events += [(kind, {**badge._asdict(), "campus_id": self._key.campus_id}) for badge in badges_]
         await self._copy(
-            "COPY lb_outbox (id, event, payload, place) FROM STDIN",
+            f"COPY {lb_outbox.fullname} (id, event, payload, place) FROM STDIN",
             (
                 (str(uuid4()), event, json.dumps(payload), place)
                 for place, (event, payload) in enumerate(events)
@@ -371,16 +372,16 @@ WHERE earned_ymd = :ymd AND meta ->> 'campus_id' = :campus_id
 """
 
 # Days computed from this one: the day after has its streak, the next six have it in their week.
-_FOLLOWING: Final = """
-UPDATE lb_days SET asked = asked + 1
+_FOLLOWING: Final = f"""
+UPDATE {lb_days.fullname} SET asked = asked + 1
 WHERE ymd > :ymd AND ymd <= :until AND (
     campus_id = CAST(:campus_id AS uuid)
     OR (ymd, campus_id) IN (
-        SELECT n.ymd, n.campus_id FROM lb_counters n JOIN campus_day d USING (user_id)
+        SELECT n.ymd, n.campus_id FROM {lb_counters.fullname} n JOIN campus_day d USING (user_id)
         WHERE n.ymd > :ymd AND n.ymd <= :until
     )
 )
-"""
+"""  # noqa: S608  # names of tables
 
 
 def _is(key: DayKey) -> ColumnElement[bool]:

@@ -16,13 +16,14 @@ if TYPE_CHECKING:
 
 # Rows get numbers after their transaction has committed, because transactions may commit out of order: a new
 # number is always greater than those already sent. The newest row is never deleted: the next number needs it.
-_NUMBER: Final = """
+_NUMBER: Final = f"""
 WITH numbered AS (
-    SELECT id, row_number() OVER (ORDER BY created_at, place, id) AS nth FROM lb_outbox WHERE number IS NULL
+    SELECT id, row_number() OVER (ORDER BY created_at, place, id) AS nth
+    FROM {lb_outbox.fullname} WHERE number IS NULL
 )
-UPDATE lb_outbox o SET number = nth + (SELECT coalesce(max(number), 0) FROM lb_outbox)
+UPDATE {lb_outbox.fullname} o SET number = nth + (SELECT coalesce(max(number), 0) FROM {lb_outbox.fullname})
 FROM numbered n WHERE o.id = n.id
-"""
+"""  # noqa: S608  # names of tables
 
 
 class OutboxEvent(NamedTuple):

@@ -356,7 +356,7 @@ async def _copy(connection: AsyncConnection, rows: AsyncIterator[Sequence[Snapsh
 def _rank(order: RankOrder) -> str:
     """The SQL that ranks the copied entries into the snapshot."""
     return f"""
-        INSERT INTO snapshot_entries
+        INSERT INTO {snapshot_entries.fullname}
             (snapshot, ordinal, rank, dense_rank, member, score, moment, metadata)
         SELECT :snapshot, ordinal, rank, dense_rank, member, score, moment, metadata::json
         FROM (

@@ -156,7 +156,7 @@ async def put_places(call: Call) -> BatchAnswer:
 async def put_place(call: Call, place: str, given: PlaceDetails) -> Place:
     """Create or replace a place.
 
-    People name a place by its id. Without a timezone it has the deployment's `default_timezone`.
+    People name a place by its id. Without a timezone it has the deployment's `campus_timezone`.
     """
     return await call.laurels.put_place(call.project, place, **structs.asdict(given))
 

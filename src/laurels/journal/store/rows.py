@@ -47,7 +47,7 @@ _COLUMNS: Final = (
     "board_id", "recorded_at", "seq", "shard", "kind", "call", "now",
     "index", "id", "member", "score", "at", "groups", "op", "metadata",
 )  # fmt: skip
-_COPY: Final = f"COPY journal ({', '.join(_COLUMNS)}) FROM STDIN"
+_COPY: Final = f"COPY {journal.fullname} ({', '.join(_COLUMNS)}) FROM STDIN"
 _NULL: Final = "\\N"
 _ESCAPES: Final = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 _json = msgspec.json.Encoder()
@@ -97,7 +97,8 @@ class JournalStore:
             return
         (year, number), (next_year, next_number) = month, _after(month)
         statement = (
-            f"CREATE TABLE IF NOT EXISTS journal_{year:04}_{number:02} PARTITION OF journal "
+            f"CREATE TABLE IF NOT EXISTS {journal.fullname}_{year:04}_{number:02} "
+            f"PARTITION OF {journal.fullname} "
             f"FOR VALUES FROM ('{year:04}-{number:02}-01 00:00:00+00') "
             f"TO ('{next_year:04}-{next_number:02}-01 00:00:00+00')"
         )

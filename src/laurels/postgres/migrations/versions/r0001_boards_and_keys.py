@@ -6,12 +6,14 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
+from laurels.postgres.tables import SCHEMA
+
 revision = "0001"
 down_revision = None
 
 
 def upgrade() -> None:
-    board_version = sa.Sequence("board_version")
+    board_version = sa.Sequence("board_version", schema=SCHEMA)
     op.execute(sa.schema.CreateSequence(board_version))
     op.create_table(
         "boards",
@@ -22,6 +24,7 @@ def upgrade() -> None:
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False, server_default=sa.func.now()),
         sa.Column("updated_at", sa.DateTime(timezone=True), nullable=False, server_default=sa.func.now()),
         sa.PrimaryKeyConstraint("project", "board", name="pk_boards"),
+        schema=SCHEMA,
     )
     op.create_table(
         "api_keys",
@@ -40,4 +43,5 @@ def upgrade() -> None:
             "cardinality(scopes) > 0 AND scopes <@ ARRAY['read', 'submit', 'admin']",
             name="ck_api_keys_scopes",
         ),
+        schema=SCHEMA,
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
+from laurels.postgres.tables import SCHEMA
+
 revision = "0002"
 down_revision = "0001"
 
@@ -23,5 +25,6 @@ def upgrade() -> None:
         sa.Column("revoked_at", sa.DateTime(timezone=True)),
         sa.PrimaryKeyConstraint("id", name="pk_project_secrets"),
         sa.CheckConstraint("use IN ('players', 'signatures')", name="ck_project_secrets_use"),
+        schema=SCHEMA,
     )
-    op.create_index("ix_project_secrets_project", "project_secrets", ["project"])
+    op.create_index("ix_project_secrets_project", "project_secrets", ["project"], schema=SCHEMA)

@@ -6,15 +6,17 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects.postgresql import JSON
 
+from laurels.postgres.tables import SCHEMA
+
 revision = "0003"
 down_revision = "0002"
 
 
 def upgrade() -> None:
-    op.add_column("boards", sa.Column("id", sa.BigInteger))
-    op.execute("UPDATE boards SET id = version")
-    op.alter_column("boards", "id", nullable=False)
-    op.create_unique_constraint("uq_boards_id", "boards", ["id"])
+    op.add_column("boards", sa.Column("id", sa.BigInteger), schema=SCHEMA)
+    op.execute(f"UPDATE {SCHEMA}.boards SET id = version")  # noqa: S608  # a constant
+    op.alter_column("boards", "id", nullable=False, schema=SCHEMA)
+    op.create_unique_constraint("uq_boards_id", "boards", ["id"], schema=SCHEMA)
     op.create_table(
         "journal",
         sa.Column("board_id", sa.BigInteger, nullable=False),
@@ -40,6 +42,7 @@ def upgrade() -> None:
         sa.Column("metadata", JSON),
         sa.PrimaryKeyConstraint("board_id", "recorded_at", "seq", "shard", "index", name="pk_journal"),
         postgresql_partition_by="RANGE (recorded_at)",
+        schema=SCHEMA,
     )
     op.create_table(
         "journal_cursors",
@@ -55,4 +58,5 @@ def upgrade() -> None:
             comment="at the entry behind it",
         ),
         sa.PrimaryKeyConstraint("board_id", "stream", name="pk_journal_cursors"),
+        schema=SCHEMA,
     )

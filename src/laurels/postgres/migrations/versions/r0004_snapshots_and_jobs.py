@@ -6,6 +6,8 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects.postgresql import JSON
 
+from laurels.postgres.tables import SCHEMA
+
 revision = "0004"
 down_revision = "0003"
 
@@ -32,6 +34,7 @@ def upgrade() -> None:
         sa.Column("entries", sa.BigInteger, nullable=False, comment="how many of them are here"),
         sa.PrimaryKeyConstraint("id", name="pk_snapshots"),
         sa.UniqueConstraint("board_id", "period", "cut", "taken_for", "slot", name="uq_snapshots_identity"),
+        schema=SCHEMA,
     )
     op.create_table(
         "snapshot_entries",
@@ -47,6 +50,7 @@ def upgrade() -> None:
         sa.Column("metadata", JSON),
         sa.PrimaryKeyConstraint("snapshot", "ordinal", name="pk_snapshot_entries"),
         sa.UniqueConstraint("snapshot", "member", name="uq_snapshot_entries_member"),
+        schema=SCHEMA,
     )
     op.create_table(
         "jobs",
@@ -66,5 +70,6 @@ def upgrade() -> None:
         sa.Column("failed", sa.BigInteger, nullable=False, server_default="0"),
         sa.Column("seconds", sa.Float(53), nullable=False, server_default="0"),
         sa.PrimaryKeyConstraint("name", name="pk_jobs"),
+        schema=SCHEMA,
     )
-    op.create_index("ix_journal_at", "journal", ["board_id", "at"])
+    op.create_index("ix_journal_at", "journal", ["board_id", "at"], schema=SCHEMA)

@@ -6,6 +6,8 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects.postgresql import JSONB
 
+from laurels.postgres.tables import SCHEMA
+
 revision = "0007"
 down_revision = "0006"
 
@@ -22,4 +24,5 @@ def upgrade() -> None:
         sa.Column("whole", sa.Boolean, nullable=False, comment="everything goes, not only what is left over"),
         sa.Column("retired_at", sa.DateTime(timezone=True), nullable=False, server_default=sa.func.now()),
         sa.PrimaryKeyConstraint("number", name="pk_retired_definitions"),
+        schema=SCHEMA,
     )

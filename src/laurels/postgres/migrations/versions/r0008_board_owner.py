@@ -8,13 +8,15 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
+from laurels.postgres.tables import SCHEMA
+
 revision = "0008"
 down_revision = "0007"
 
 
 def upgrade() -> None:
-    op.add_column("boards", sa.Column("owner", sa.Text))
+    op.add_column("boards", sa.Column("owner", sa.Text), schema=SCHEMA)
     op.execute(
-        "UPDATE boards SET owner = 'campus' WHERE project = 'campus' "
+        f"UPDATE {SCHEMA}.boards SET owner = 'campus' WHERE project = 'campus' "  # noqa: S608  # a constant
         r"AND board ~ '^(social|popularity|engagement|overall)\.'"
     )

@@ -8,6 +8,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
+from laurels.postgres.tables import SCHEMA
+
 revision = "0009"
 down_revision = "0008"
 
@@ -16,11 +18,12 @@ def upgrade() -> None:
     op.add_column(
         "journal_cursors",
         sa.Column("calls", sa.BigInteger, nullable=False, server_default="0", comment="archived so far"),
+        schema=SCHEMA,
     )
     digest = sa.text("md5(definition::text)")
     snapshots = sa.text("definition @? '$.archive.snapshot[*]'")
     rolling = sa.text("""definition @? '$.windows[*]?(@.period == "rolling")'""")
     feeds = sa.text("definition @? '$.feeds[*]'")
-    op.create_index("ix_boards_snapshots", "boards", [digest], postgresql_where=snapshots)
-    op.create_index("ix_boards_rolling", "boards", [digest], postgresql_where=rolling)
-    op.create_index("ix_boards_feeds", "boards", ["project", "board"], postgresql_where=feeds)
+    op.create_index("ix_boards_snapshots", "boards", [digest], schema=SCHEMA, postgresql_where=snapshots)
+    op.create_index("ix_boards_rolling", "boards", [digest], schema=SCHEMA, postgresql_where=rolling)
+    op.create_index("ix_boards_feeds", "boards", ["project", "board"], schema=SCHEMA, postgresql_where=feeds)
