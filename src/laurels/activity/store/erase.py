@@ -14,11 +14,13 @@ from laurels.postgres.tables import badges, lb_counters, lb_daily, lb_outbox, st
 if TYPE_CHECKING:
     from laurels.postgres.engine import Postgres
 
-# The table of users as Laurels makes it. Another table is the application's, which erases from it by itself.
+# The table of users as Laurels makes it, for invented people. Another one is the application's, which erases
+# from it by itself.
 _OWN_COLUMNS: Final = frozenset({"id", "campus_id", "handle", "avatar_url", "created_at"})
 _COLUMNS: Final = text("""
-    SELECT attname::text FROM pg_attribute
+    SELECT attname::text FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
     WHERE attrelid = to_regclass('users') AND attnum > 0 AND NOT attisdropped
+        AND pg_has_role(relowner, 'USAGE')
 """)
 _DELETE: Final = text("DELETE FROM users WHERE id = CAST(:user AS uuid)")
 
