@@ -143,6 +143,8 @@ def migrated_postgres_url(endpoints: Endpoints, template: str) -> Generator[str]
     """A database of its own with Laurels' tables: copied, which is sooner than to migrate one."""
     name = f"tests_{next(_numbers)}"
     _administer(endpoints, f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY FILE_COPY")
+    # A setting of the role is not copied; without it, the first to open the database would migrate.
+    _administer(endpoints, f"ALTER ROLE CURRENT_USER IN DATABASE {name} SET search_path = public")
     yield _database(endpoints, name)
     _administer(endpoints, f"DROP DATABASE {name} WITH (FORCE)")
 

@@ -15,13 +15,14 @@ if TYPE_CHECKING:
 DEADLINE: Final = 60.0
 """Seconds; more than anything takes on a busy machine."""
 PAUSE: Final = 0.01
+NOT_IN_TIME: Final = "the condition did not come true in time"
 
 
-def until(holds: Callable[[], object]) -> None:
+def until(holds: Callable[[], object], failure: Callable[[], str] = lambda: NOT_IN_TIME) -> None:
     """A Valkey that does not answer yet is waited for too."""
     deadline = time.monotonic() + DEADLINE
     while not _answers(holds):
-        assert time.monotonic() < deadline, "the condition did not come true in time"
+        assert time.monotonic() < deadline, failure()
         time.sleep(PAUSE)
 
 

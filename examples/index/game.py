@@ -1,4 +1,4 @@
-"""Game leaderboard: the best scores of today. A record a player; a game of a new day begins it anew."""
+"""Game leaderboard: the best scores of today. A player has one record; a new day's first game replaces it."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ DEADLINE_SECONDS = 10
 
 async def primaries(revocations: Revocations) -> list[Any]:
     """A client of each node."""
-    return await revocations._valkey._primaries()  # pyright: ignore[reportPrivateUsage]  # nobody else asks them
+    return await revocations._valkey._primaries()  # pyright: ignore[reportPrivateUsage]  # there is no public way
 
 
 @pytest.fixture(params=["own_valkey_url", "own_cluster_url"])

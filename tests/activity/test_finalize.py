@@ -378,7 +378,7 @@ async def test_fifteen_peers_in_seven_days_earn_a_badge_once_in_any_seven_days(s
     await stage.open(OSLO)
     for number in range(10):
         stage.go_to(f"{date(2025, 10, 20) + timedelta(days=number)} 12:00")
-        for sender in range(2, 7):  # the same five, each day anew
+        for sender in range(2, 7):  # the same five each day
             await stage.write(sender, 1)
         await stage.laurels.activity.accrual.run_once()
         if number == 1:

@@ -90,7 +90,7 @@ def proxy(served: Served) -> Generator[Proxy]:
 
 @pytest.fixture
 def pauses() -> list[float]:
-    """What was waited between tries, in seconds; nobody waits for it."""
+    """The pauses between tries, in seconds; the tests do not wait for them."""
     return []
 
 

@@ -81,7 +81,7 @@ async def test_a_broken_connection_goes_on_where_it_broke(
     pauses: list[float] = []
 
     async def sleep(seconds: float) -> None:
-        # What happens while nobody listens is not missed.
+        # What happens between two connections is not missed.
         if not pauses:
             await async_client.submit(board, "bob", 7)
         pauses.append(seconds)

@@ -17,12 +17,13 @@ import re
 import socket
 import subprocess
 import sys
-import time
 from contextlib import ExitStack, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, Self
+
+from waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -34,7 +35,6 @@ REPEATED: Final = "Within seconds"
 # What the environment of the tests has already.
 INSTALLS: Final = re.compile(r"^(?:pip|apt|make) (?:install|docs).*\n", re.MULTILINE)
 PORTS: Final = ("8000", "8080")
-DEADLINE: Final = 60.0
 
 
 @dataclass(frozen=True)
@@ -111,10 +111,15 @@ class Reader:
         if step.title == RUNNING:
             self.leave_running(code)
         elif step.language == "sh":
-            deadline = time.monotonic() + DEADLINE
-            while (said := compared(self.run(code), expected)) and step.title == REPEATED:
-                assert time.monotonic() < deadline, said
-                time.sleep(0.05)
+            said = compared(self.run(code), expected)
+
+            def is_said() -> bool:
+                nonlocal said
+                said = said and compared(self.run(code), expected)
+                return not said
+
+            if step.title == REPEATED:
+                until(is_said, lambda: said)
             assert not said, said
         elif step.title:
             (self.folder / step.title).write_text(code)
@@ -144,11 +149,9 @@ class Reader:
         log.touch()  # the shell does not wait until what it leaves running has opened it
         process = self.run(f"{code.rstrip()} > running.log 2>&1 &\necho $!").strip()
         self._ends.callback(self.run, f"kill {process}; wait {process} || true")
-        deadline = time.monotonic() + DEADLINE
-        while not _answers(port):
-            assert Path("/proc", process).exists(), log.read_text()
-            assert time.monotonic() < deadline, log.read_text()
-            time.sleep(0.02)
+        program = Path("/proc", process)
+        until(lambda: _answers(port) or not program.exists(), log.read_text)
+        assert program.exists(), log.read_text()
 
     def execute(self, code: str) -> str:
         sys.modules[self.names.__name__] = self.names

@@ -1,4 +1,4 @@
-"""A store that is away for a while: what can go on goes on, the rest says so, and nobody has to restart."""
+"""A store that is away for a while: what can go on goes on, the rest says so, without a restart."""
 
 from __future__ import annotations
 

@@ -155,7 +155,7 @@ async def test_history_of_every_member_matches_a_count(
     label = parse_definition(fields).windows[0].label
     fields["archive"] = {"snapshot": [{"period": label, **each} for each in POLICIES[policy]]}
     played = Played(alone, clock, fields)
-    # The oracle makes rolling windows anew from their days, so it would take a member out of those that were
+    # The oracle makes rolling windows from their days each time: it would take members out of those that were
     # gone before it was removed.
     await played.play(chance, removals=policy == "nothing" and kind != "rolling")
     told: set[str] = set()

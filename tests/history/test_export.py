@@ -59,7 +59,7 @@ async def pages(laurels: Laurels, board: str) -> list[Any]:
 
 async def forget_everything(laurels: Laurels, board: str) -> None:
     # Tomorrow's windows are completed in the background; what that wrote meanwhile would stay behind.
-    under_way = laurels._rolling._under_way  # pyright: ignore[reportPrivateUsage]  # nobody else waits for it
+    under_way = laurels._rolling._under_way  # pyright: ignore[reportPrivateUsage]  # there is no public way to wait for it
     await asyncio.gather(*under_way.values(), return_exceptions=True)
     for node in await laurels.valkey._primaries():  # pyright: ignore[reportPrivateUsage]  # every key there is
         for key in await node.execute_command("KEYS", f"*{BoardRef.parse(board)}*"):

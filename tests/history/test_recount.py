@@ -1,5 +1,5 @@
 """Windows recounted from the journal say what they said while they were live: whatever was placed in them,
-played in them, and whoever was erased meanwhile.
+played in them, and members that were erased meanwhile.
 """
 
 from __future__ import annotations

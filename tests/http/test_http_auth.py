@@ -49,7 +49,7 @@ async def test_a_key_does_what_its_scopes_say(
     method, path, scope = route
     for held in ("read", "submit", "admin"):
         key = await make_key(project, held)
-        # A body that is refused, so that nothing changes: whoever may not come this far gets 403.
+        # A body that is refused, so that nothing changes; a key without the scope gets 403 before.
         answer = await client.request(method, f"{scored}{path}?nothing=1", headers=bearer(key))
         allowed = held in (scope, "admin")
         assert answer.status_code == (422 if allowed else 403), (held, answer.text)

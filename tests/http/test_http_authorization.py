@@ -79,7 +79,7 @@ EXPECTED: dict[str, dict[str, int]] = {
         "read key": 403, "submit key": 403, "admin key": 403, "key of every project": OK, "player": 403,
         "player for another member": 403, "session": 403,
     },
-    # Whoever asks is asked about.
+    # About the player who asks.
     "players": NOT_IN | BEYOND | {
         "read key": 403, "submit key": 403, "admin key": 403, "key of every project": 403, "player": OK,
         "player for another member": OK, "session": 403,
@@ -120,7 +120,7 @@ OPERATIONS: dict[tuple[str, str], Asked] = {
     ("GET", BOARD): Asked("readers"),
     ("DELETE", BOARD): Asked("administrators", 204, query="?allow_drop=all"),
     ("POST", f"{BOARD}/scores"): Asked("submitters and players", body=SCORE),
-    # Whoever may report one: this board takes scores.
+    # Refused to all who may report one: this board takes scores.
     ("POST", f"{BOARD}/matches"): Asked("submitters", 422, body={"players": ["ada", "bob"], "winner": None}),
     ("POST", f"{BOARD}/scores/batch"): Asked("submitters and players by lines", body=[SCORE]),
     ("GET", f"{BOARD}/entries"): Asked("readers"),
@@ -135,7 +135,7 @@ OPERATIONS: dict[tuple[str, str], Asked] = {
     ("GET", f"{BOARD}/live"): Asked("readers", never_ends=True),
     ("GET", f"{BOARD}/entries/{{member}}/history"): Asked("readers"),
     ("GET", f"{BOARD}/snapshots"): Asked("readers"),
-    ("GET", f"{BOARD}/snapshots/{{snapshot}}"): Asked("readers", 404),  # whoever may ask: there is none
+    ("GET", f"{BOARD}/snapshots/{{snapshot}}"): Asked("readers", 404),  # for all who may ask: there is none
     ("GET", f"{PROJECT}/keys"): Asked("administrators"),
     ("POST", f"{PROJECT}/keys"): Asked("administrators", 201, body={"scopes": ["read"]}),
     ("DELETE", f"{PROJECT}/keys/{{prefix}}"): Asked("administrators", 204),
@@ -163,7 +163,7 @@ OPERATIONS: dict[tuple[str, str], Asked] = {
     ("GET", "/v1/dead-letters"): Asked("operators"),
     ("POST", "/v1/dead-letters/{letter}/retry"): Asked(
         "operators", 404
-    ),  # whoever may ask: a campus's is not
+    ),  # for all who may ask: a campus's is not
     ("DELETE", "/v1/dead-letters/{letter}"): Asked("operators", 204),
     ("GET", "/console/session"): Asked("who is signed in"),
     ("POST", "/console/session"): Asked("pages of the console", 201, body=SIGN_IN),

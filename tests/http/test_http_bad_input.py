@@ -68,7 +68,7 @@ class Sender:
         )
 
     async def send(self, *pieces: bytes) -> Answer:
-        """The pieces, and no more: whoever waits for more waits."""
+        """The pieces, and no more: a reader of more waits."""
         reading, writing = await asyncio.open_connection("127.0.0.1", self.port)
         try:
             for piece in pieces:

@@ -57,7 +57,7 @@ class Life:
 
 @pytest.fixture(scope="module")
 async def campus_laurels(endpoints: Endpoints) -> AsyncGenerator[Laurels]:
-    """On stores that nobody else writes to."""
+    """On stores of its own."""
     valkey_url, postgres_url = stores_apart(endpoints, "campus_api", 10)
     async with Laurels(valkey_url=valkey_url, postgres_url=postgres_url, clock=FixedClock()) as laurels:
         yield laurels

@@ -16,6 +16,7 @@ import psutil
 import pytest
 from cli_processes import serving as served
 from places import fast_place, folder_that_anybody_may_pass
+from waiting import eventually
 from ways import listening
 
 from laurels.http.server import closing, connection, heads
@@ -238,9 +239,7 @@ async def test_stream_ends_when_its_client_leaves_behind_another_request(
         talk.writing.write(stream + QUESTION)
         await talk.reading.readuntil(b"event: snapshot")
         assert server[1].tasks
-    async with asyncio.timeout(DEADLINE_SECONDS):
-        while server[1].tasks:  # noqa: ASYNC110  # of another task
-            await asyncio.sleep(0.01)
+    await eventually(lambda: not server[1].tasks)
 
 
 async def test_pipeline_is_parsed_as_its_requests_are_answered(talk: Client):
@@ -255,7 +254,7 @@ async def test_pipeline_is_parsed_as_its_requests_are_answered(talk: Client):
 
 
 def test_floods_are_held_in_bounded_memory():
-    """Of headers without end, trailers without end, and requests in a row whose answers nobody reads."""
+    """Of headers without end, trailers without end, and requests in a row whose answers are not read."""
     line = b"GET / HTTP/1.1\r\nHost: x\r\n"
     floods = {
         "one header": (line + b"X: ", b"y" * 2**16),

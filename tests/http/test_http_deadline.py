@@ -3,7 +3,9 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from waiting import eventually
 
+from laurels import deadline
 from laurels.deadline import Deadline
 
 
@@ -16,13 +18,14 @@ async def test_what_takes_too_long_is_ended():
 async def test_what_comes_in_time_is_left_alone():
     for _ in range(3):
         with Deadline(60):
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0)
 
 
 async def test_what_came_in_time_is_not_ended_later():
     with Deadline(0.01):
         pass
-    await asyncio.sleep(0.03)
+    checked = deadline._next_check  # pyright: ignore[reportPrivateUsage]  # there is no public way
+    await eventually(lambda: asyncio.get_running_loop() not in checked)
 
 
 async def test_a_cancellation_from_elsewhere_stays_one():
@@ -43,12 +46,17 @@ async def test_an_error_within_comes_out_as_it_is():
 
 
 async def test_many_wait_and_each_is_ended_by_its_own_time():
+    others_ended = asyncio.Event()
+
     async def wait(seconds: float) -> str:
         try:
             with Deadline(seconds):
-                await asyncio.sleep(0.1)
+                await others_ended.wait()
         except TimeoutError:
             return "ended"
         return "done"
 
-    assert await asyncio.gather(wait(0.01), wait(60), wait(0.01)) == ["ended", "done", "ended"]
+    first, longest, last = (asyncio.create_task(wait(seconds)) for seconds in (0.01, 60, 0.01))
+    assert await asyncio.gather(first, last) == ["ended", "ended"]
+    others_ended.set()
+    assert await longest == "done"

@@ -56,5 +56,5 @@ async def test_an_answer_that_is_kept_for_whoever_repeats_a_key_goes_too(
     erased = await client.delete(f"/v1/projects/erasing-3/members/{quote(name, safe='')}")
     assert erased.status_code == 200
     assert "ada-9c1e" not in await kept()
-    anew = await client.post(f"{path}/scores", json=sent, headers=key)
-    assert (anew.status_code, "Idempotency-Replayed" in anew.headers) == (200, False)
+    again = await client.post(f"{path}/scores", json=sent, headers=key)
+    assert (again.status_code, "Idempotency-Replayed" in again.headers) == (200, False)

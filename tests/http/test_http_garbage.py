@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import weakref
 from typing import TYPE_CHECKING
@@ -32,14 +31,20 @@ async def test_what_is_there_is_frozen_while_the_service_runs():
 
 async def test_a_frozen_cycle_is_freed_when_memory_has_grown(monkeypatch: pytest.MonkeyPatch):
     memory = 1000
+    measured: list[int] = []
+
+    def measure() -> int:
+        measured.append(memory)
+        return memory
+
     monkeypatch.setattr(garbage, "CHECK_SECONDS", 0.001)
-    monkeypatch.setattr(garbage, "memory", lambda: memory)
+    monkeypatch.setattr(garbage, "memory", measure)
     cycle = Cycle()
     alive = weakref.ref(cycle)
     async with frozen_heap():
         del cycle
         gc.collect()
-        await asyncio.sleep(0.01)
+        await eventually(lambda: len(measured) > 3)
         assert alive() is not None
         memory = 1251
         await eventually(lambda: alive() is None)

@@ -158,7 +158,7 @@ async def test_a_claim_of_a_process_that_died_runs_out(
     await dying.__aenter__()
     answer = await client.post(f"{summed}/scores", json=ADA, headers=KEY)
     assert (answer.status_code, answer.json()["applied"]) == (200, True)
-    # Whoever lost the key does not take it back.
+    # The request that lost the key does not take it back.
     await dying.__aexit__(None, None, None)
     again = await client.post(f"{summed}/scores", json=ADA, headers=KEY)
     assert again.headers["idempotency-replayed"] == "true"

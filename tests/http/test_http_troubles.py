@@ -147,7 +147,7 @@ async def test_a_check_that_fails_for_whatever_reason_is_no_error_of_readyz(
     troubled: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ):
     async def fail(*_: object) -> None:
-        raise redis.ResponseError("ERR of a kind that nobody foresaw")
+        raise redis.ResponseError("ERR of an unknown kind")
 
     monkeypatch.setattr("laurels.history.operator_status.requirements.takes_writes", fail)
     assert problem_of(await troubled.get("/readyz"))["checks"]["writes"] == "failing"

@@ -11,6 +11,7 @@ from index_models import make, opened, score_model
 from sqlalchemy import delete, insert, text, update
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import create_async_engine
+from waiting import eventually
 
 from laurels.errors import OutcomeUnknown
 from laurels.index import Indexes, LeaderboardIndex, install, leaderboard
@@ -43,9 +44,11 @@ async def scores(model: type[Any]) -> dict[int, int]:
 
 async def become(model: type[Any], is_so: Callable[[dict[int, int]], bool]) -> None:
     """Waits for these scores."""
-    async with asyncio.timeout(10):
-        while not is_so(await scores(model)):  # noqa: ASYNC110  # nobody else tells when it is
-            await asyncio.sleep(0.005)
+
+    async def holds() -> bool:
+        return is_so(await scores(model))
+
+    await eventually(holds)
 
 
 async def in_outbox(engine: AsyncEngine, model: type[Any]) -> int:

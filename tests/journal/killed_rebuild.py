@@ -36,7 +36,7 @@ async def main(valkey_url: str, postgres_url: str, board: str, now: str, command
         for way in ("command", "commands", "_call"):
             setattr(valkey, way, or_die(getattr(valkey, way)))
         await laurels.rebuild(board)
-        print(left)  # noqa: T201  # to whoever started it
+        print(left)  # noqa: T201  # for the test
 
 
 if __name__ == "__main__":

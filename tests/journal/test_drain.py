@@ -14,6 +14,7 @@ import msgspec
 import pytest
 from places import fast_place, folder_that_anybody_may_pass
 from sqlalchemy import text
+from waiting import eventually
 
 from laurels import Submission, embedded
 from laurels.boards.keys import BoardRef
@@ -504,13 +505,17 @@ async def test_nothing_is_lost_while_postgresql_is_down(own_servers: embedded.Em
                     refused += 1
                 await asyncio.sleep(0)
 
+        def kill_postgres() -> bool:
+            postgres = own_servers.pids.get("postgres")
+            if postgres:
+                os.kill(postgres, signal.SIGKILL)
+            return postgres is not None
+
         draining = asyncio.create_task(drain())
         submitted = 1
         for _ in range(3):
             before = refused
-            while (postgres := own_servers.pids.get("postgres")) is None:  # noqa: ASYNC110  # not our loop's
-                await asyncio.sleep(0.01)
-            os.kill(postgres, signal.SIGKILL)
+            await eventually(kill_postgres)
             while refused == before:
                 await laurels.submit("acme/score", f"m{submitted}", submitted)
                 submitted += 1

@@ -52,7 +52,7 @@ EVERYTHING: dict[str, Any] = {
 async def forget_everything(laurels: Laurels, board: str) -> None:
     """Deletes every key of one board."""
     # Tomorrow's windows are completed in the background; what that wrote meanwhile would stay behind.
-    under_way = laurels._rolling._under_way  # pyright: ignore[reportPrivateUsage]  # nobody else waits for it
+    under_way = laurels._rolling._under_way  # pyright: ignore[reportPrivateUsage]  # there is no public way to wait for it
     await asyncio.gather(*under_way.values(), return_exceptions=True)
     name = BoardRef.parse(board)
     for key in await keys_of(laurels, f"*{name}*"):

@@ -39,6 +39,16 @@ async def test_migrating_again_changes_nothing(migrated_postgres_url: str):
     assert await revision_at(migrated_postgres_url) == expected_revision()
 
 
+def test_a_database_that_is_up_to_date_is_opened_without_alembic(migrated_postgres_url: str):
+    program = f"""
+import sys
+from laurels.postgres.migrate import migrate
+migrate({migrated_postgres_url!r})
+assert "alembic" not in sys.modules
+"""
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
 def is_compared(name: str | None, kind: str, _: object) -> bool:
     if kind == "schema":
         return name in (None, tables.SCHEMA)

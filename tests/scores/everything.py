@@ -15,6 +15,7 @@ import redis
 from index_models import drop, opened, score_model
 from player_tokens import signed
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
+from waiting import eventually
 
 from laurels import demo
 from laurels.access import sessions
@@ -254,9 +255,7 @@ async def campuses(laurels: Laurels, clock: FixedClock) -> None:
     while await laurels.activity.rescorer.run_once():
         pass
     working = asyncio.create_task(laurels.activity.accrual.run())
-    async with asyncio.timeout(20):
-        while not await laurels.valkey.command("EXISTS", activity.WORKERS):  # noqa: ASYNC110  # no event tells
-            await asyncio.sleep(0.01)
+    await eventually(lambda: laurels.valkey.command("EXISTS", activity.WORKERS))
     working.cancel()
     await asyncio.gather(working, return_exceptions=True)
     before, clock.now = clock.now, clock.now + DAY

@@ -159,9 +159,13 @@ def test_a_repeated_id_waits_for_the_first_time_it_was_written(every_second: Ser
         assert not again.applied
         # It wrote something itself, without which its connection would have had nothing to wait for.
         assert every_second.client.info("replication")["master_repl_offset"] > offset
-        offset = every_second.client.info("replication")["master_repl_offset"]
-        assert laurels.submit(board, "ada", 1, id="one").applied is False
-        assert every_second.client.info("replication")["master_repl_offset"] == offset
+
+        def writes_nothing() -> bool:
+            offset = every_second.client.info("replication")["master_repl_offset"]
+            assert laurels.submit(board, "ada", 1, id="one").applied is False
+            return every_second.client.info("replication")["master_repl_offset"] == offset
+
+        until(writes_nothing)  # once the announcements of the first are written
 
 
 def test_metadata_whose_id_was_seen_writes_something_too(every_second: Server, endpoints: Endpoints):

@@ -203,7 +203,7 @@ class TestWhatIsHeard:
         engine.run(scenario())
 
     def test_an_archived_journal_hides_nothing(self, engine: Laurels, new_board: Callable[..., str]):
-        """Whoever drains the journal may trim an entry before it is heard of."""
+        """A drain may trim an entry of the journal before it is heard of."""
         board = new_board()
         journal = f"lb:{{{board}}}:journal"
 

@@ -277,6 +277,6 @@ def test_another_process_s_change_of_the_definition_is_noticed(
     engine.set_metadata(board, "ada", {"n": 1})
     other_engine.define(board, {"lateness": "P2D"})
     assert engine.set_metadata(board, "ada", {"n": 2}).entries == 1
-    # Where nobody knew of metadata, a submission meets it.
+    # A process that knew of no metadata meets it with a submission.
     other_engine.submit(board, "ada", 6)
     assert metadata(engine, board) is None

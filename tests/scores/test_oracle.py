@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import os
 from datetime import UTC, datetime, timedelta
@@ -12,18 +13,18 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
-from oracle import Groups, Oracle, Scored, Stand, group_text
+from oracle import Oracle, Scored, Stand, group_text
 
-from laurels.boards.definition import BoardDefinition, Window
+from laurels import sync
+from laurels.boards.definition import BoardDefinition
 from laurels.clock import FixedClock
 from laurels.errors import NotFound
 from laurels.moments import datetime_of, moment_of
 from laurels.scores.submission import Submission
-from laurels.sync import Laurels
 
 if TYPE_CHECKING:
-    from laurels.boards.windows import Slot
     from laurels.embedded import Endpoints
+    from laurels.engine import Laurels
 
 MEMBERS = ["a", "b", "ab", "a:b", "{x}", "é", "\n", "/", "%3A", "🏆", "x" * 256, "z", "A", "=,|"]
 PLACES = ["BR", "x:y=z,", "%"]
@@ -105,7 +106,9 @@ def definitions(draw: st.DrawFn) -> dict[str, Any]:
 class Boards(RuleBasedStateMachine):
     """Drives one board and its oracle through the same operations."""
 
-    engine: Laurels
+    engine: sync.Laurels
+    laurels: Laurels
+    """The same without waiting: reads that go out together."""
     clock: FixedClock
     performed = 0
     """Operations, over all examples."""
@@ -276,30 +279,50 @@ class Boards(RuleBasedStateMachine):
             return
         self.operations += 1
         Boards.performed += 1
-        self.windows_seen = 0
-        for group in self.oracle.known_groups():
-            for window in self.oracle.definition.windows:
-                for slot in self.oracle.queryable(window, group, self.clock.now):
-                    self.compare(window, slot, group)
+        windows: list[tuple[Any, list[Stand]]] = [
+            (
+                {"period": window.label, "slot": slot.text, "group": group_text(group)},
+                self.oracle.standings(window, slot, group),
+            )
+            for group in self.oracle.known_groups()
+            for window in self.oracle.definition.windows
+            for slot in self.oracle.queryable(window, group, self.clock.now)
+        ]
+        self.engine.run(self.compare(windows))
 
-    def compare(self, window: Window, slot: Slot, group: Groups) -> None:
-        where: Any = {"period": window.label, "slot": slot.text, "group": group_text(group)}
-        stands = self.oracle.standings(window, slot, group)
-        page = self.engine.page(self.board, limit=1000, **where)
+    async def compare(self, windows: list[tuple[Any, list[Stand]]]) -> None:
+        """All at once: one by one, most of the time goes into the switches between two threads."""
+        filled = [(where, stands) for where, stands in windows if stands]
+        paged = filled[self.operations % 3 :][:1]  # another window each time
+        await asyncio.gather(
+            *(self.compare_all(*window) for window in windows),
+            *(self.compare_closely(*window) for window in filled),
+            *(self.compare_pages(*window) for window in paged),
+        )
+
+    async def compare_all(self, where: Any, stands: list[Stand]) -> None:  # noqa: ANN401  # keyword arguments
+        page, backwards = await asyncio.gather(
+            self.laurels.page(self.board, limit=1000, **where),
+            self.laurels.page(self.board, limit=1000, start="bottom", **where),
+        )
         told = [(entry.rank, entry.member, entry.score, entry.metadata) for entry in page.entries]
         expected = [
             (stand.rank, stand.entry.member, stand.entry.score, stand.entry.metadata) for stand in stands
         ]
         assert told == expected, (where, set(map(str, told)) ^ set(map(str, expected)))
         assert page.total == len(stands)
-        backwards = self.engine.page(self.board, limit=1000, start="bottom", **where)
         assert backwards.entries == page.entries[::-1]
-        if stands:
-            self.compare_closely(where, stands)
 
-    def compare_closely(self, where: Any, stands: list[Stand]) -> None:  # noqa: ANN401  # keyword arguments
+    async def compare_closely(self, where: Any, stands: list[Stand]) -> None:  # noqa: ANN401  # keyword arguments
         chosen = stands[self.operations % len(stands)]
-        standing = self.engine.standing(self.board, chosen.entry.member, **where)
+        friends = MEMBERS[:6]
+        share = Fraction(self.operations % 21, 20)
+        standing, around, among, percentile = await asyncio.gather(
+            self.laurels.standing(self.board, chosen.entry.member, **where),
+            self.laurels.around(self.board, chosen.entry.member, 2, 1, **where),
+            self.laurels.among(self.board, friends, **where),
+            self.laurels.percentile(self.board, float(share), **where),
+        )
         assert (standing.rank, standing.ordinal, standing.percentile, standing.total) == (
             chosen.rank,
             chosen.ordinal,
@@ -308,43 +331,35 @@ class Boards(RuleBasedStateMachine):
         )
         if self.oracle.definition.dense:
             assert standing.dense_rank == chosen.dense
-        around = self.engine.around(self.board, chosen.entry.member, 2, 1, **where)
         neighbours = stands[max(0, chosen.ordinal - 3) : chosen.ordinal + 1]
         assert [entry.member for entry in around.entries] == [stand.entry.member for stand in neighbours]
-        friends = MEMBERS[:6]
-        among = self.engine.among(self.board, friends, **where)
         ranked = self.oracle.ranked([stand.entry for stand in stands if stand.entry.member in friends])
         assert [(friend.rank, friend.member) for friend in among.entries] == [
             (stand.rank, stand.entry.member) for stand in ranked
         ]
         board_ranks = {stand.entry.member: stand.rank for stand in stands}
         assert all(friend.board_rank == board_ranks[friend.member] for friend in among.entries)
-        share = Fraction(self.operations % 21, 20)
-        percentile = self.engine.percentile(self.board, float(share), **where)
         assert percentile.score == self.oracle.score_at(stands, share)
-        self.windows_seen += 1
-        if self.windows_seen == self.operations % 3 + 1:  # another window each time
-            self.compare_pages(where, stands)
 
-    def compare_pages(self, where: Any, stands: list[Stand]) -> None:  # noqa: ANN401  # keyword arguments
+    async def compare_pages(self, where: Any, stands: list[Stand]) -> None:  # noqa: ANN401  # keyword arguments
         limit = self.operations % 5 + 1
         start = "top" if self.operations % 2 else "bottom"
         listed: list[str] = []
-        page = self.engine.page(self.board, limit=limit, start=start, **where)
+        page = await self.laurels.page(self.board, limit=limit, start=start, **where)
         while True:
             listed += [entry.member for entry in page.entries]
             if page.next is None:
                 break
-            page = self.engine.page(self.board, limit=limit, cursor=page.next, **where)
+            page = await self.laurels.page(self.board, limit=limit, cursor=page.next, **where)
         expected = [stand.entry.member for stand in stands]
         assert listed == (expected if start == "top" else expected[::-1])
         back: list[str] = []
         while page.previous is not None:
-            page = self.engine.page(self.board, limit=limit, cursor=page.previous, **where)
+            page = await self.laurels.page(self.board, limit=limit, cursor=page.previous, **where)
             back = [entry.member for entry in page.entries] + back
         assert back == listed[: len(back)]
         rank = self.operations % len(stands) + 1
-        jumped = self.engine.page(self.board, limit=limit, rank=rank, **where)
+        jumped = await self.laurels.page(self.board, limit=limit, rank=rank, **where)
         assert [entry.member for entry in jumped.entries] == expected[rank - 1 : rank - 1 + limit]
 
     def stand_of(self, member: str, stands: list[Stand]) -> Stand | None:
@@ -353,8 +368,8 @@ class Boards(RuleBasedStateMachine):
 
 def run(url: str, postgres_url: str, operations: int) -> None:
     clock = FixedClock()
-    with Laurels(valkey_url=url, postgres_url=postgres_url, clock=clock) as engine:
-        Boards.engine, Boards.clock, Boards.performed = engine, clock, 0
+    with sync.Laurels(valkey_url=url, postgres_url=postgres_url, clock=clock) as engine:
+        Boards.engine, Boards.laurels, Boards.clock, Boards.performed = engine, engine.engine, clock, 0
         while Boards.performed < operations:
             run_state_machine_as_test(
                 Boards,

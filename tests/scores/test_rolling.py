@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from topologies import on_node
+from waiting import eventually
 
 from laurels.errors import NotFound
 from laurels.moments import datetime_of, moment_of
@@ -208,7 +209,8 @@ class TestZones:
         clock.now = moment_of(datetime.fromisoformat("2025-10-24T16:00:00Z"))  # the 25th in Tokyo
         engine.submit(board, "taro", 1, groups={"campus": "tokyo"})
         engine.page(board, group="campus=tokyo")
-        engine.run(asyncio.sleep(0.05))  # tomorrow in Tokyo is completed meanwhile
+        # Tomorrow in Tokyo is completed meanwhile.
+        engine.run(eventually(lambda: not _inside(engine)._rolling._under_way))
         engine.submit(board, "ada", 5, groups={"campus": "la"})
         clock.now = moment_of(datetime.fromisoformat("2025-10-26T20:00:00Z"))  # the 26th in Los Angeles
         assert scores(engine, board, group="campus=la") == {"ada": 5}
@@ -222,7 +224,7 @@ class TestCompleting:
     def crowded(
         self, engine: Laurels, new_board: NewBoard, clock: FixedClock, monkeypatch: pytest.MonkeyPatch
     ) -> str:
-        """A board whose members all submitted yesterday, and whose today nobody has made."""
+        """A board whose members all submitted yesterday, and whose window of today is not made yet."""
         board = new_board(windows=SEVEN_DAYS, aggregate="sum", groups=[["c"]])
         # The process that submits would also complete tomorrow ahead of time.
         monkeypatch.setattr(_inside(engine)._rolling, "prepare", _idle)

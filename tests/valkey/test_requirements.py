@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 Client = Any  # redis-py types its client only in part
 DOCS = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
-# Words of the code that are also commands, but sent by nobody, or only by a doctor or an embedded server.
+# Words of the code that are also commands, but are not sent, or only by a doctor or an embedded server.
 NOT_SENT = {"CONFIG", "OBJECT", "WAIT", "WAITAOF"}
 
 

@@ -67,7 +67,7 @@ def pool_of(server: Server) -> Pool:
 
 @pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
 def run(request: pytest.FixtureRequest) -> Callable[[Coroutine[None, None, None]], None]:
-    """Runs a coroutine in a loop of each kind. Fails if the loop has an error that nobody awaits."""
+    """Runs a coroutine in a loop of each kind. Fails if the loop reports an error that was not awaited."""
 
     def run(played: Coroutine[None, None, None]) -> None:
         reported: list[dict[str, Any]] = []
@@ -84,6 +84,11 @@ def line_of(connection: SharedConnection) -> Any:  # noqa: ANN401  # the tests l
     inside: Any = connection
     assert inside._line
     return inside._line
+
+
+def is_connecting(connection: SharedConnection) -> bool:
+    inside: Any = connection
+    return inside._connecting is not None
 
 
 def clients(server: Server) -> list[dict[str, str]]:
@@ -287,9 +292,9 @@ def test_what_fails_when_its_callers_have_left_is_no_error_that_nobody_awaits(
         connection = SharedConnection(pool_of(server), 30)
         with frozen(server):
             connecting = asyncio.create_task(exchanged(connection, [("PING",)]))
-            await asyncio.sleep(0.01)
+            await eventually(lambda: is_connecting(connection))
             connecting.cancel()
-            await asyncio.sleep(0.4)
+            await eventually(lambda: not is_connecting(connection))
         connection.close()
         node = Node(pool_of(server), 1, 30)
         await node.exchange([("PING",)])
@@ -319,7 +324,7 @@ def test_what_closes_while_it_connects_fails_what_waits(
         connection = SharedConnection(pool_of(server), 30)
         with frozen(server):
             waiting = [asyncio.create_task(exchanged(connection, [("PING",)])) for _ in range(2)]
-            await asyncio.sleep(0.05)
+            await eventually(lambda: is_connecting(connection))
             connection.close()
             failed = await asyncio.gather(*waiting, return_exceptions=True)
         assert [(type(each), str(each)) for each in failed] == [(NotSent, "the connection was closed")] * 2

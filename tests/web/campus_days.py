@@ -45,7 +45,7 @@ class CampusDays:
         return jwt.encode({**claims, "exp": ends}, self.secret, algorithm="HS256")
 
     async def ask(self, path: str, by: str = "", **query: Any) -> Any:  # noqa: ANN401  # JSON
-        """What the API says, by this user; by the holder of the key, for nobody."""
+        """What the API says, by this user; without a user, by the holder of the key."""
         bearer = self.token(by) if by else self.served.welcome["key"]
         async with httpx.AsyncClient(base_url=self.served.url) as client:
             answer = await client.get(

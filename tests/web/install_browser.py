@@ -1,10 +1,10 @@
-"""A browser for the tests: the machine's Chromium or Chrome; where there is none, one is installed.
+"""A browser for the tests: Chromium's headless shell, or else the machine's Chromium or Chrome.
 
-Best is Chromium's headless shell, which has no windows to draw: it takes half of the processor time.
+The headless shell has no windows to draw: it takes less than half of the processor time.
 
     python tests/web/install_browser.py
 
-Root of a Debian takes Debian's package; everybody else Playwright's own download.
+Root of a Debian takes its package; everybody else without a browser Playwright's own download.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+HEADLESS_SHELL = "chromium-headless-shell"
 PROGRAMS = (
-    "chromium-headless-shell",
+    HEADLESS_SHELL,
     "chromium",
     "chromium-browser",
     "google-chrome",
@@ -24,9 +25,9 @@ PROGRAMS = (
 )
 APT = [
     ["apt-get", "update", "-qq"],
-    ["apt-get", "install", "-y", "-qq", "--no-install-recommends", "chromium-headless-shell"],
+    ["apt-get", "install", "-y", "-qq", "--no-install-recommends", HEADLESS_SHELL],
 ]
-PLAYWRIGHT = [[sys.executable, "-m", "playwright", "install", "chromium-headless-shell"]]
+PLAYWRIGHT = [[sys.executable, "-m", "playwright", "install", HEADLESS_SHELL]]
 
 
 def on_the_machine() -> str | None:
@@ -40,14 +41,19 @@ def of_playwright() -> bool:
         return Path(playwright.chromium.executable_path).exists()
 
 
+def installed(commands: list[list[str]]) -> bool:
+    sys.stderr.write(f"Installing for the tests: {HEADLESS_SHELL}\n")
+    return all(subprocess.run(command, check=False).returncode == 0 for command in commands)
+
+
 def main() -> None:
-    if on_the_machine() or of_playwright():
+    if shutil.which(HEADLESS_SHELL):
         return
     is_debian_s_root = os.geteuid() == 0 and shutil.which("apt-get")
-    for commands in (APT, PLAYWRIGHT) if is_debian_s_root else (PLAYWRIGHT,):
-        sys.stderr.write("There is no browser for the tests yet: installing one.\n")
-        if all(subprocess.run(command, check=False).returncode == 0 for command in commands):
-            return
+    if is_debian_s_root and installed(APT):
+        return
+    if on_the_machine() or of_playwright() or installed(PLAYWRIGHT):
+        return
     sys.exit(
         "The tests need a browser, and none could be installed: install Chromium; `chromium` is looked for."
     )

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from typing import TYPE_CHECKING
 
 import httpx
 import pytest
-from cli_processes import DEADLINE
 from playwright.async_api import expect
 from ranked import Ranked, new_board, ranking, row_of
+from waiting import eventually
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -204,11 +203,13 @@ async def test_windows_past_their_keep_come_from_the_archive(open_page: Open, si
     async with new_board(site, definition) as board:
         await board.submit_many({"member": member, "score": 10} for member in ("ada", "bob", "eve"))
         snapshots: list[dict[str, str]] = []
-        async with asyncio.timeout(DEADLINE):
-            while not snapshots:
-                await board.client.post("/v1/jobs/snapshots/run")
-                snapshots = (await board.ask("GET", "/snapshots"))["snapshots"]
-                await asyncio.sleep(0.05)
+
+        async def are_taken() -> list[dict[str, str]]:
+            await board.client.post("/v1/jobs/snapshots/run")
+            snapshots.extend((await board.ask("GET", "/snapshots"))["snapshots"])
+            return snapshots
+
+        await eventually(are_taken)
         page = await open_page(board.view())
         slot, picture = snapshots[0]["slot"], snapshots[0]["id"]
         await page.get_by_label("Window").select_option(label=f"{slot} · archived")

@@ -31,7 +31,7 @@ LONGEST_TASK = 200
 
 @pytest.fixture(scope="module")
 async def board(site: Served) -> AsyncGenerator[Ranked]:
-    """`member-1` is the best, and so on; in the last digits of ranks nobody is equal."""
+    """`member-1` is the best, and so on; no ranks are shared."""
     async with new_board(site, {}) as board:
         await board.submit_many(
             {"member": f"member-{n}", "score": MEMBERS - n} for n in range(1, MEMBERS + 1)

@@ -174,7 +174,7 @@ async def test_a_member_is_removed_once_that_is_confirmed(
     await expect(dialog).to_be_hidden()
     await expect(remove).to_have_count(0)
     assert (await api.get(f"{board}/entries/ada")).status_code == 404
-    # Whoever is not listed can be looked for.
+    # A member that is not listed can be looked for.
     await page.get_by_label("Exact name").fill("bob")
     await page.get_by_role("button", name="Find").click()
     await expect(page.get_by_text("bob is at rank 1 of 1 with 5.")).to_be_visible()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass
+from datetime import date, timedelta
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -377,7 +378,8 @@ async def yesterday(campus: CampusDays) -> int:
 
 async def active_days(campus: CampusDays, user_id: str) -> list[int]:
     today = (await campus.table())["ymd"]
-    answer = await campus.ask("me/days", user_id, **{"from": today - 10_000, "to": today})
+    year_ago = date.fromisoformat(_iso(today)) - timedelta(days=365)
+    answer = await campus.ask("me/days", user_id, **{"from": f"{year_ago:%Y%m%d}", "to": today})
     return [day["ymd"] for day in answer["days"]]
 
 

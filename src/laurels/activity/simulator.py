@@ -78,7 +78,7 @@ class SimulationPlan:
     days: int = 3
     """Today included, by each campus's own calendar."""
     events: int | None = None
-    """About how many; None for the average of so many users and days."""
+    """About how many; None for the average of these users and days."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.campuses <= len(PLACES):

@@ -268,7 +268,7 @@ class BoardStore:
             return [_stored(row) for row in rows]
 
     async def projects(self, limit: int | None = None, after: str = "") -> list[str]:
-        """The projects that have boards, in order: all, or so many after one. Looks at one board of each."""
+        """Projects with boards, in order: all, or the first `limit` after one. Looks at one board of each."""
         project = tables.boards.c.project
         first = select(func.min(project).label("project")).where(project > after)
         each = first.cte("each", recursive=True)
@@ -306,7 +306,7 @@ class BoardStore:
         return {row["digest"]: _stored({name: row[name] for name in names}) for row in rows}
 
     async def boards(self, project: str, limit: int | None = None, after: str = "") -> list[StoredBoard]:
-        """The boards of a project, in order: all, or so many after one."""
+        """The boards of a project, in order: all, or the first `limit` after one."""
         name = tables.boards.c.board
         is_listed = and_(tables.boards.c.project == project, name > after)
         boards = select(*_BOARD).where(is_listed).order_by(name).limit(limit)

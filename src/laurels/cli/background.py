@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
-from laurels.cli.application import exit_at_once
 from laurels.engine import Laurels
 from laurels.jobs.agenda import AGENDA, LOOPS
 from laurels.jobs.runner import Runner
@@ -32,7 +31,13 @@ PAUSE_SECONDS: Final = 0.5
 LONGEST_PAUSE_SECONDS: Final = 30.0
 HEALTHY_SECONDS: Final = 60.0
 
-COMMAND: Final = (sys.executable, "-c", "from laurels.cli.background import serve_parent; serve_parent()")
+PROGRAM: Final = """
+from laurels.cli.application import collect_seldom
+collect_seldom()
+from laurels.cli.background import serve_parent
+serve_parent()
+"""
+COMMAND: Final = (sys.executable, "-c", PROGRAM)
 
 log = get_logger("laurels.worker")
 
@@ -59,7 +64,6 @@ def run(data_dir: Path | None, output: Output) -> None:
 
 def serve_parent() -> None:
     """Works until the parent closes our stdin, which it does however it ends."""
-    exit_at_once()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which stops us
     configure_logs(load_settings())
 

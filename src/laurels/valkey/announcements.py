@@ -97,7 +97,7 @@ async def announced(valkey: Valkey, key: str) -> dict[str, int]:
 
 
 async def due(valkey: Valkey, key: str, now: int, skip: int, count: int) -> dict[str, int]:
-    """Names to look at by this microsecond, with the scores that they have, without so many first ones."""
+    """Names to look at by this microsecond, with their scores, without the first `skip`."""
     return dict(await valkey.run(sorted_sets.up_to(key, now, skip, count)))
 
 

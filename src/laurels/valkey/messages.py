@@ -240,7 +240,7 @@ class HitReply(NamedTuple):
 
 
 class ClaimRequest(NamedTuple):
-    """A claim on an idempotency key: `owner` works on the request for so many seconds."""
+    """A claim on an idempotency key, which `owner` holds for `seconds`."""
 
     key: str
     fingerprint: str

@@ -166,7 +166,7 @@ class _Line(asyncio.Protocol):
             await asyncio.shield(self._drained)
 
     def send(self, packed: bytes, count: int) -> asyncio.Future[list[Reply]]:
-        """Sends so many commands; their replies are to come."""
+        """Sends `count` packed commands; their replies are to come."""
         if not self.is_open:
             raise NotSent(self._why)
         if not self._waiting:

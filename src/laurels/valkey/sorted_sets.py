@@ -42,7 +42,7 @@ def lowest_scores(key: str, count: int) -> Command[list[tuple[str, float]]]:
 
 
 def up_to(key: str, highest: Value, skip: int = 0, count: int = -1) -> Command[list[tuple[str, int]]]:
-    """The members with whole scores up to this one, lowest first, without so many first ones."""
+    """The members with whole scores up to this one, lowest first, without the first `skip`."""
     return Command(
         ("ZRANGE", key, "-inf", highest, "BYSCORE", "LIMIT", skip, count, "WITHSCORES"),
         lambda reply: [(member.decode(), int(score)) for member, score in _scored(reply)],
