@@ -13,6 +13,7 @@ import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from itertools import cycle
 from typing import TYPE_CHECKING, Any, Final
 
 from rich.progress import track
@@ -21,6 +22,7 @@ from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from bench.ground import console, ground
+from bench.memory import used
 from bench.results import Results, Row, Tail, judged, tail_of
 from laurels.index import Indexes, LeaderboardIndex, install, leaderboard
 from laurels.moments import datetime_of
@@ -41,6 +43,8 @@ BATCH: Final = 1_000
 QUESTIONS: Final = 200
 SECONDS: Final = 5.0
 """The longest time for one kind of read or write."""
+MOST_BYTES: Final = 150
+"""An entry in Valkey, of a 64-bit score in one window."""
 DOCUMENTED_INSERTS: Final = 5_000
 """A second."""
 DOCUMENTED: Final = {
@@ -77,11 +81,19 @@ class Few(Base):
     __leaderboards__ = (LeaderboardIndex(score="score", window="daily", keep=7),)
 
 
+class Game(Base):
+    """Every player has ten games, and is ranked by the best."""
+
+    __tablename__ = "bench_games"
+    __leaderboards__ = (LeaderboardIndex(score="score", member="player", window="all_time"),)
+
+
 class Plain(Base):
     __tablename__ = "bench_plain"
 
 
 Index("ix_bench_plain_score", Plain.score.desc(), Plain.id)
+Index("ix_bench_plain_player", Plain.player, Plain.score.desc())
 
 
 @dataclass
@@ -92,6 +104,8 @@ class Measured:
     sql: dict[str, Tail] = field(default_factory=dict[str, Tail])
     inserts: tuple[float, float] = (0, 0)
     """A second."""
+    bytes_an_entry: float = 0
+    """In Valkey."""
     beside_few: float = 1
     """How many times as long a rank takes as among the fewest records."""
 
@@ -104,14 +118,14 @@ class Field:
     index: Indexes
     records: int
 
-    async def fill(self, model: type[Score | Few | Plain]) -> float:
+    async def fill(self, model: type[Score | Few | Game | Plain]) -> float:
         """Inserts the records, and returns how many were applied a second."""
         chosen = random.Random(1)  # noqa: S311  # data, not secrets
         began = time.perf_counter()
         batches = range(0, self.records, BATCH)
         for first in track(batches, f"inserting into {model.__tablename__}", console=console, transient=True):
             rows = [
-                {"id": number, "player": f"player {number}", "score": chosen.randrange(1_000_000)}
+                {"id": number, "player": f"player {number // 10}", "score": chosen.randrange(1_000_000)}
                 for number in range(first + 1, min(first + BATCH, self.records) + 1)
             ]
             async with self.writer.connect() as connection:
@@ -142,19 +156,24 @@ async def measure(records: int) -> Measured:
         engine, writer = create_async_engine(url), writing_at(here.clock, url)
         async with engine.begin() as connection:
             await connection.run_sync(Base.metadata.create_all)
-            await install(connection, Score, Few)
-        async with Indexes(here.laurels, engine, [Score]) as index:
+            await install(connection, Score, Few, Game)
+        async with Indexes(here.laurels, engine, [Score, Game]) as index:
             field_ = Field(engine, writer, index, records)
             await index.caught_up()
             async with writer.connect() as connection:  # opens the connection before the first insert
                 await connection.execute(text("SELECT 1"))
+            before = used(here)
             found = Measured(inserts=(await field_.fill(Score), await field_.fill(Plain)))
+            await index.waiting()
+            found.bytes_an_entry = (used(here) - before) / records
+            await field_.fill(Game)
             await index.waiting()
             async with writer.connect() as connection:
                 await connection.execute(text("VACUUM ANALYZE"))  # autovacuum does the same within a minute
             await reads(field_, found)
             async with Indexes(here.laurels, engine, [Few]) as few:
                 found.beside_few = await beside_few(Field(engine, writer, few, SMALL[0]), records)
+            await next_best(field_, found)
             await writes(field_, found, here.clock)
         await writer.dispose()
         await engine.dispose()
@@ -230,6 +249,38 @@ async def writes(here: Field, found: Measured, clock: FixedClock) -> None:
         await compare(found, name, ours, sql, between=here.index.waiting)
 
 
+async def next_best(here: Field, found: Measured) -> None:
+    """Deletes players' best games, until the next best is seen, and asks for players' ranks."""
+    chosen = random.Random(4)  # noqa: S311  # data, not secrets
+    players = [f"player {number}" for number in chosen.sample(range(1, here.records // 10), QUESTIONS // 4)]
+    best = select(Plain.id).where(Plain.player == bindparam("name")).order_by(Plain.score.desc()).limit(1)
+    names = {model: cycle(players) for model in (Game, Plain)}
+
+    async def lose_best(model: type[Game | Plain]) -> None:
+        async with here.writer.connect() as connection:
+            statement = delete(model).where(model.id == best.scalar_subquery())
+            await connection.execute(statement, {"name": next(names[model])})
+        if model is Game:
+            await here.index.caught_up(Game)
+
+    async def rank() -> object:
+        return await leaderboard(Game).rank(chosen.choice(players))
+
+    async def rank_by_sql() -> object:
+        of_player = select(func.max(Plain.score)).where(Plain.player == chosen.choice(players))
+        better = (
+            select(Plain.player)
+            .group_by(Plain.player)
+            .having(func.max(Plain.score) > of_player.scalar_subquery())
+        )
+        async with AsyncSession(here.engine) as session:
+            return await session.scalar(select(func.count()).select_from(better.subquery()))
+
+    await compare(found, "rank of a player", rank, rank_by_sql)
+    ours, sql = partial(lose_best, Game), partial(lose_best, Plain)
+    await compare(found, "delete of a player's best", ours, sql, between=here.index.waiting)
+
+
 async def beside_few(here: Field, records: int) -> float:
     """How many times as long a rank takes among many records as among few, for random records."""
     await here.fill(Few)
@@ -243,7 +294,12 @@ async def beside_few(here: Field, records: int) -> float:
 
 
 async def compare(
-    found: Measured, name: str, ours: Question, sql: Question, *, between: Question | None = None
+    found: Measured,
+    name: str,
+    ours: Question,
+    sql: Question,
+    *,
+    between: Question | None = None,
 ) -> None:
     found.ours[name], found.sql[name] = await in_turns(ours, sql, between)
 
@@ -269,8 +325,18 @@ def rows(records: int, found: Measured) -> list[Row]:
     among = f", {records:,} records"
     bound = judged(ours, least=DOCUMENTED_INSERTS)
     found_rows = [Row(f"inserts{among}", f"{ours:,.0f}/s", f"{sql:,.0f}/s", ours / sql, *bound)]
+    memory = found.bytes_an_entry
+    most_bytes = MOST_BYTES if records > SMALL[0] else None  # of few records, the board takes most
+    found_rows.append(
+        Row(f"Valkey{among}", f"{memory:.0f} B an entry", "", None, *judged(memory, most=most_bytes))
+    )
     middle, end = DOCUMENTED_RANKS.get(records, DOCUMENTED_RANKS[10_000])
-    documented = {**DOCUMENTED, "rank in the middle": middle, "rank at the end": end}
+    documented = {
+        **dict.fromkeys(found.ours, None),
+        **DOCUMENTED,
+        "rank in the middle": middle,
+        "rank at the end": end,
+    }
     for name, taken in found.ours.items():
         beside = found.sql[name].p50
         found_rows.append(

@@ -141,6 +141,7 @@ MAY_USE = {
         "logs",
         "moments",
         "scores",
+        "sync",
         "valkey",
         "wording",
     },
@@ -171,6 +172,7 @@ MAY_USE = {
         "boards.store",
         "embedded",
         "errors",
+        "index",
         "jobs.state",
         "jobs.store",
         "journal.streams",
@@ -227,8 +229,10 @@ MAY_USE = {
 }
 # Classes whose name another class has too, and why.
 MAY_SHARE_A_NAME = {
+    "Indexes": "as `Laurels`",
     "Laurels": "the engine, async and not: a program imports the one that it needs",
     "Place": "where people belong, and where `laurels.index` found an item in a list",
+    "Ranking": "as `Laurels`",
     "Snapshot": "a schema of the API, and an update that `laurels.client` offers",
     "Window": "`laurels` and `laurels.index` each offer one: what a board declares, and what a model has had",
 }
@@ -279,6 +283,7 @@ PURE = {
     "history.snapshot_policy",
     "index.fusion",
     "index.positions",
+    "index.results",
     "jobs.schedule",
     "jobs.state",
     "journal.entry",

@@ -15,6 +15,7 @@ LaurelsError
 │   └── KeyTaken            409   another program uses a Valkey key of the window
 ├── RateLimited             429   too many requests; ``retry_after`` says how long to wait
 ├── Unavailable             503   a store does not answer; nothing was changed
+│   ├── IndexNotReady       503   an index is not built, or behind with no process that maintains it
 │   └── OutcomeUnknown      503   a store stopped answering mid-call; retry with the same id
 └── StartupError            500   the process cannot start; printed in one line, never sent over HTTP
     ├── DataFolderLocked    500   another process uses this data folder
@@ -177,6 +178,14 @@ class Unavailable(LaurelsError):
         super().__init__(detail)
         self.advice = advice
         """Which store refuses, why, and what an operator can do. It holds no secret."""
+
+
+class IndexNotReady(Unavailable):
+    kind = "index-not-ready"
+    title = "The index is not ready"
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(detail, advice=detail)
 
 
 class OutcomeUnknown(Unavailable):

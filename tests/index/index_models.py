@@ -7,7 +7,7 @@ from datetime import datetime  # noqa: TC003  # SQLAlchemy reads the annotations
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import BigInteger, text
+from sqlalchemy import BigInteger, DateTime, text
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from laurels.index import Indexes, LeaderboardIndex, install
@@ -36,7 +36,7 @@ def new_table() -> str:
 
 def score_model(**declared: Any) -> type[Any]:  # noqa: ANN401  # fields of a LeaderboardIndex
     """Players with an integer key, a region, a city and a score; indexed as these fields say."""
-    fields: dict[str, Any] = {"score": "score", **declared}
+    fields: dict[str, Any] = {"score": "score", "dense": True, **declared}
 
     class GameScore(new_base()):
         __tablename__ = new_table()
@@ -46,7 +46,8 @@ def score_model(**declared: Any) -> type[Any]:  # noqa: ANN401  # fields of a Le
         city: Mapped[str | None]
         score: Mapped[int | None] = mapped_column(BigInteger)
         level: Mapped[int] = mapped_column(default=1)
-        seen: Mapped[datetime | None]
+        seen: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))
+        player: Mapped[int | None]
 
     return GameScore
 

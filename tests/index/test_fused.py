@@ -130,18 +130,17 @@ async def records(endpoints: Endpoints, module_clock: FixedClock) -> AsyncGenera
 async def index(
     endpoints: Endpoints, module_clock: FixedClock, records: AsyncEngine
 ) -> AsyncGenerator[Indexes]:
-    async with records.begin() as connection:
-        await connection.execute(text("CREATE EXTENSION IF NOT EXISTS vector"))
-    async with (
-        Laurels(
-            valkey_url=endpoints.valkey_url, postgres_url=endpoints.postgres_url, clock=module_clock
-        ) as laurels,
-        opened(laurels, records, Streamer, Take) as index,
-    ):
+    async with Laurels(
+        valkey_url=endpoints.valkey_url, postgres_url=endpoints.postgres_url, clock=module_clock
+    ) as laurels:
+        # Not before: the first start may set the search_path of the role's next connections.
         async with records.begin() as connection:
-            await connection.execute(insert(Streamer), list(streamers().values()))
-        await index.caught_up()
-        yield index
+            await connection.execute(text("CREATE EXTENSION IF NOT EXISTS vector"))
+        async with opened(laurels, records, Streamer, Take) as index:
+            async with records.begin() as connection:
+                await connection.execute(insert(Streamer), list(streamers().values()))
+            await index.caught_up()
+            yield index
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from sqlmodel import Field, SQLModel
 from laurels.errors import InvalidInput
 from laurels.index import LeaderboardIndex, Ranking, leaderboard
 from laurels.index.declare import declared, declared_as, models_of
+from laurels.index.positions import Placement
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,12 +49,13 @@ def test_an_index_is_a_board_of_fixed_windows_with_each_level_of_groups():
 )
 def test_windows_have_the_documented_lengths(window: WindowName | timedelta, seconds: int):
     (index,) = declared(score_model(window=window))
-    assert index.seconds == seconds
+    assert [each.seconds for each in index.definition.windows] == [seconds]
 
 
 def test_the_documented_window_has_the_documented_number():
     (index,) = declared(score_model(window="daily"))
-    assert index.rule.number(1_706_443_200 * 1_000_000) == 19_750
+    found = index.rule.windows((Placement(1_706_443_200 * 1_000_000, 1, ()),), 0)
+    assert [address.slot for address in found] == ["19750"]
 
 
 WRONG: dict[str, tuple[dict[str, Any], str, str]] = {
@@ -62,7 +64,25 @@ WRONG: dict[str, tuple[dict[str, Any], str, str]] = {
     "a text as groups": ({"group_by": "region"}, "group_by", "must be a list: write ['region']"),
     "a group twice": ({"group_by": ["region", "region"]}, "group_by", "each once"),
     "a text as score": ({"score": "region", "name": "r"}, "score", "scores are 64-bit integers"),
-    "an unknown window": ({"window": "yearly"}, "window", "hourly, daily, weekly, monthly or a timedelta"),
+    "an unknown window": (
+        {"window": "dayly"}, "window",
+        "must be hourly, daily, weekly, monthly, yearly, all_time, rolling_7d (any number of days) or",
+    ),
+    "a window that is misspelt": ({"windows": ["daily", "wekly"]}, "windows", "did you mean weekly?"),
+    "windows as a text": ({"windows": "daily"}, "windows", "must be a list: write ['daily']"),
+    "two ways to say which windows": ({"window": "daily", "windows": ["weekly"]}, "windows", "either"),
+    "a window twice": ({"windows": ["daily", "daily"]}, "windows", "each window once"),
+    "rolling for no days": ({"window": "rolling_0d"}, "window", "rolling_7d"),
+    "keep of another window": ({"windows": ["daily"], "keep": {"weekly": 3}}, "keep", "no window 'weekly'"),
+    "a window is kept for nothing": ({"windows": ["daily"], "keep": {"daily": 0}}, "keep['daily']", "from 1"),
+    "no such timezone": ({"timezone": "Europe/Berln"}, "", "did you mean Europe/Berlin?"),
+    "unknown ties": ({"ties": "dense"}, "ties", "must be member, shared or earliest, not 'dense'"),
+    "no such member": ({"member": "playr"}, "member", "did you mean player?"),
+    "a timestamp as member": ({"member": "seen"}, "member", "an index takes integers"),
+    "an unknown aggregate": ({"member": "level", "aggregate": "max"}, "aggregate", "must be best, last, sum"),
+    "an aggregate of nobody": ({"aggregate": "sum"}, "aggregate", "needs `member`"),
+    "members that are kept": ({"member": "level", "on_update": "keep"}, "on_update", "leave it out"),
+    "a kept rolling window": ({"window": "rolling_7d", "on_update": "keep"}, "on_update", "needs 'move'"),
     "a window of nothing": ({"window": timedelta(0)}, "window", "must be whole seconds"),
     "half a second": ({"window": timedelta(seconds=1.5)}, "window", "must be whole seconds"),
     "keep nothing": ({"keep": 0}, "keep", "from 1 on, or None, not 0"),
@@ -82,7 +102,8 @@ def test_a_wrong_declaration_fails_at_its_class_and_says_what_to_do(what: str):
     with pytest.raises(InvalidInput) as raised:
         score_model(**fields)
     label = fields.get("name") or fields.get("score") or "score"
-    assert raised.value.fields[0].field == f"GameScore.__leaderboards__[0] ({label}).{field}"
+    where = f"GameScore.__leaderboards__[0] ({label})"
+    assert raised.value.fields[0].field == (f"{where}.{field}" if field else where)
     assert says in raised.value.detail
 
 
@@ -142,8 +163,9 @@ def test_columns_are_found_by_their_attributes_and_by_their_own_names():
         points: Mapped[int] = mapped_column("pts", Integer)
 
     assert [index.score.name for index in declared(Run)] == ["pts", "pts"]
-    assert declared_as(Run, Run.points).label == "by_attribute"
     assert declared_as(Run, "by_column").label == "by_column"
+    with pytest.raises(InvalidInput, match="in several: name one of 'by_attribute', 'by_column'"):
+        declared_as(Run, Run.points)
     with pytest.raises(InvalidInput, match="has several: name one of by_attribute, by_column"):
         declared_as(Run, None)
     with pytest.raises(InvalidInput, match="has no index 'score'; it has: by_attribute, by_column"):
@@ -225,10 +247,70 @@ def test_long_and_odd_table_names_make_a_board_all_the_same():
 
 
 @pytest.mark.parametrize("ask", [leaderboard, Ranking])
-def test_reading_without_a_declaration_or_open_indexes_says_what_to_do(
+async def test_reading_without_a_declaration_or_open_indexes_says_what_to_do(
     ask: Callable[[type[Any]], Ranking[Any]],
 ):
     with pytest.raises(InvalidInput, match="declares no leaderboard"):
         _ = ask(str).declared
     with pytest.raises(InvalidInput, match="no Indexes are open for GameScore"):
-        ask(score_model())._open()  # pyright: ignore[reportPrivateUsage]  # before anything is awaited
+        await ask(score_model()).top(1)
+
+
+@pytest.mark.parametrize("name", ["__leaderboard__", "__leader_boards__", "__leaderbords__"])
+def test_a_misspelt_declaration_is_caught(name: str):
+    with pytest.raises(InvalidInput, match=f"Run.{name}: declares nothing; did you mean __leaderboards__"):
+        type(
+            "Run",
+            (new_base(),),
+            {
+                "__tablename__": new_table(),
+                "__annotations__": {"id": Mapped[int]},
+                "id": mapped_column(primary_key=True),
+                name: [LeaderboardIndex(score="id")],
+            },
+        )
+
+
+def test_windows_of_the_calendar_have_a_timezone_and_the_four_documented_ones_are_fixed_without():
+    names = ["hourly", "daily", "weekly", "monthly", "yearly", "all_time", "rolling_7d", timedelta(minutes=5)]
+    keep = {"daily": 30, "every_300s": None}
+    (index,) = declared(score_model(windows=names, keep=keep))
+    assert [(each.label, each.keep) for each in index.definition.windows] == [
+        ("every_3600s", 7), ("every_86400s", 30), ("every_604800s", 7), ("every_2592000s", 7),
+        ("yearly", 7), ("all_time", None), ("rolling_7d", 7), ("every_300s", None),
+    ]  # fmt: skip
+    (index,) = declared(score_model(windows=names, timezone="Asia/Tokyo"))
+    assert [each.label for each in index.definition.windows][:5] == [
+        "hourly", "daily", "weekly", "monthly", "yearly",
+    ]  # fmt: skip
+    assert index.definition.timezone == "Asia/Tokyo"
+
+
+def test_narrow_scores_are_doubles_and_wide_ones_and_sums_64_bit_integers():
+    def kind_of(column: TypeEngine[Any], **fields: Any) -> str:  # noqa: ANN401  # of a LeaderboardIndex
+        class Run(new_base()):
+            __tablename__ = new_table()
+            __leaderboards__ = (LeaderboardIndex(score="points", **fields),)
+            id: Mapped[int] = mapped_column(primary_key=True)
+            runner: Mapped[str]
+            points: Mapped[int] = mapped_column(column)
+
+        return declared(Run)[0].definition.score
+
+    assert (kind_of(Integer()), kind_of(BigInteger())) == ("number", "int64")
+    assert kind_of(Integer(), member="runner") == "number"
+    assert kind_of(Integer(), member="runner", aggregate="sum") == "int64"
+
+
+def test_what_is_stored_of_a_record_is_what_its_row_does_not_say():
+    def is_computed(**fields: Any) -> bool:  # noqa: ANN401  # as above
+        return declared(score_model(**fields))[0].is_computed
+
+    assert is_computed(at="seen")
+    assert is_computed(window="all_time")
+    assert is_computed(window="all_time", member="level", aggregate="best")
+    assert not is_computed()
+    assert not is_computed(windows=["all_time", "daily"])
+    assert not is_computed(window="all_time", ties="earliest")
+    assert not is_computed(window="all_time", member="level", aggregate="last")
+    assert not is_computed(at="seen", on_update="keep")

@@ -9,19 +9,22 @@ from __future__ import annotations
 import random
 from contextlib import suppress
 from datetime import timedelta
+from functools import cache
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from index_models import opened, score_model
-from index_oracle import Oracle, Row, dense_rank, percentile
-from sqlalchemy import delete, func, insert, select, text, update
-from sqlalchemy.ext.asyncio import AsyncSession
+from index_oracle import Entry, Oracle, Row, dense_rank, percentile
+from sqlalchemy import URL, Engine, create_engine, delete, func, insert, select, text, update
+from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession
+from sqlalchemy.orm import Session
 
 from laurels.boards.keys import BoardRef
-from laurels.index import leaderboard
+from laurels.index import Ranking, leaderboard
 from laurels.index.outbox import Outbox
 from laurels.index.writes import IndexWriter
+from laurels.moments import datetime_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -34,8 +37,15 @@ if TYPE_CHECKING:
 
 REGIONS = ["asia", "eu", "", "a=b,c:{}|%é🎲", None]
 CITIES = ["x", "tokyo", None]
+PLAYERS = [1, 2, 3, -4, None]
 SCORES = [*range(5), -1, 2**63 - 1, -(2**63), 2**53 + 1, None]
+PLAIN: dict[str, Any] = {"region": "eu", "city": "x", "player": 2}
 SHARES = [0, 0.25, 0.5, 0.9, 1]
+
+
+@cache
+def sync_engine(url: URL) -> Engine:
+    return create_engine(url)
 
 
 class Interrupted(Exception):
@@ -57,7 +67,10 @@ class Driver:
 
     def _row(self) -> Row:
         choose = self._random.choice
-        return Row(choose(REGIONS), choose(CITIES), choose(SCORES))
+        seen = datetime_of(self._clock()) - timedelta(hours=self._random.choice([0, 3, 20, 50]))
+        return Row(
+            choose(REGIONS), choose(CITIES), choose(SCORES), choose(PLAYERS), choose([seen, seen, None])
+        )
 
     async def insert_some(self, connection: AsyncConnection, oracle: Oracle) -> None:
         new = {
@@ -74,7 +87,7 @@ class Driver:
             key, row = self._random.choice(list(oracle.rows)), self._row()
             async with AsyncSession(connection, join_transaction_mode="create_savepoint") as session:
                 record = await session.get_one(self._model, key)
-                record.region, record.city, record.score = row
+                record.region, record.city, record.score, record.player, record.seen = row
                 await session.commit()
             oracle.become(oracle.rows | {key: row}, self._clock())
 
@@ -169,19 +182,21 @@ class Driver:
         """The first to write is the last to commit, and changes a record that the other made."""
         model, oracle = self._model, self.oracle
         first, second, third = (next(self._keys) for _ in range(3))
+        seen = datetime_of(self._clock())
+        row = Row(**PLAIN, score=2, seen=seen)
         async with self._engine.begin() as late:
-            await late.execute(insert(model), [{"id": first, "region": "eu", "city": "x", "score": 1}])
+            await late.execute(insert(model), [{"id": first, **PLAIN, "score": 1, "seen": seen}])
             written_late = self._clock()
             self._clock.advance(timedelta(hours=self._random.choice([0, 5, 30])))
             async with self._engine.begin() as early:
                 await early.execute(
                     insert(model),
-                    [{"id": key, "region": "eu", "city": "x", "score": 2} for key in (second, third)],
+                    [{"id": key, **row._asdict()} for key in (second, third)],
                 )
-                oracle.become(oracle.rows | dict.fromkeys((second, third), Row("eu", "x", 2)), self._clock())
+                oracle.become(oracle.rows | dict.fromkeys((second, third), row), self._clock())
             await late.execute(update(model).where(model.id == second).values(score=3))
-            oracle.become(oracle.rows | {first: Row("eu", "x", 1)}, written_late)
-            oracle.become(oracle.rows | {second: Row("eu", "x", 3)}, written_late)
+            oracle.become(oracle.rows | {first: row._replace(score=1)}, written_late)
+            oracle.become(oracle.rows | {second: row._replace(score=3)}, written_late)
 
     async def let_time_pass(self) -> None:
         self._clock.advance(timedelta(hours=self._random.choice([1, 11, 24, 49])))
@@ -196,34 +211,73 @@ class Driver:
 
 
 async def agree(index: Indexes, model: type[Any], oracle: Oracle, now: int) -> None:
-    """Every window and group, all ranks, dense ranks, percentiles and counts."""
+    """Every window and group: all ranks, dense ranks, percentiles, counts, pages and ranges of scores."""
+    columns = (model.id, model.region, model.city, model.score, model.player, model.seen)
     async with index.engine.connect() as connection:
-        rows = (await connection.execute(select(model.id, model.region, model.city, model.score))).all()
+        rows = (await connection.execute(select(*columns))).all()
     assert {row[0]: Row(*row[1:]) for row in rows} == oracle.rows
-    ranking = leaderboard(model)
-    windows = await ranking.windows()
-    assert [each.id for each in windows] == oracle.asked(now)
-    for window in windows:
-        assert window.entries == len(oracle.ranking(window.id, ()))
-        for group in oracle.groups():
-            expected = oracle.ranking(window.id, group)
-            asked = ranking.group(*group).window(window)
-            found = await asked.entries(10_000)
-            assert [(each.key, each.score, each.rank) for each in found] == [
-                (key, score, rank) for rank, (key, score) in enumerate(expected, 1)
+    for period in oracle.windows:
+        ranking = leaderboard(model).period(period)
+        windows = await ranking.windows()
+        if period.startswith("rolling"):
+            windows = windows[:1]
+        else:
+            assert [each.id for each in windows] == oracle.asked(period, now)
+        for window in windows:
+            assert window.entries == len(oracle.ranking(period, window.id, ()))
+            for group in oracle.groups():
+                asked = ranking.group(*group).window(window)
+                await agree_on_one(
+                    asked, oracle, oracle.ranking(period, window.id, group), is_whole=not group
+                )
+        await agree_on_records(index, ranking, oracle, oracle.ranking(period, windows[0].id, ()))
+
+
+async def agree_on_one(asked: Ranking[Any], oracle: Oracle, expected: list[Entry], *, is_whole: bool) -> None:
+    listed = [(each.key, each.score, oracle.rank(expected, place)) for place, each in enumerate(expected)]
+    found = [(each.key, each.score, each.rank) for each in await asked.entries(10_000)]
+    assert found == listed
+    assert [each.key for each in await asked.entries(10_000, "bottom")] == [key for key, *_ in listed[::-1]]
+    assert [await asked.percentile(share) for share in SHARES] == [
+        percentile(expected, share) for share in SHARES
+    ]
+    assert await asked.rank(10**9) is None
+    for place in range(0, len(expected), 1 if is_whole else 4):
+        standing = await asked.standing(expected[place].key)
+        assert standing is not None
+        assert (standing.rank, standing.score) == (listed[place][2], expected[place].score)
+        assert standing.dense_rank == dense_rank(expected, place)
+    if is_whole:
+        for skip in (1, 3):
+            assert [each.key for each in await asked.entries(2, skip=skip)] == [
+                key for key, *_ in listed[skip : skip + 2]
             ]
-            assert [each.key for each in await asked.entries(10_000, "bottom")] == [
-                key for key, _ in reversed(expected)
+            assert [each.key for each in await asked.entries(2, "bottom", skip=skip)] == [
+                key for key, *_ in listed[::-1][skip : skip + 2]
             ]
-            assert [await asked.percentile(share) for share in SHARES] == [
-                percentile(expected, share) for share in SHARES
-            ]
-            for key, score in expected[:: 1 + len(group) * 3]:
-                standing = await asked.standing(key)
-                assert standing is not None
-                assert (standing.rank, standing.score) == (expected.index((key, score)) + 1, score)
-                assert standing.dense_rank == dense_rank(expected, key)
-            assert await asked.rank(10**9) is None
+        for score in (-(2**63), -1, 2, 3, 2**63 - 1):
+            assert await asked.rank_of_score(score) == 1 + oracle.better(expected, score)
+
+
+async def agree_on_records(
+    index: Indexes, ranking: Ranking[Any], oracle: Oracle, expected: list[Entry]
+) -> None:
+    """Records of the current window, in both kinds of session and in neither."""
+    url = index.engine.url
+    first = [(each.score, oracle.rank(expected, place)) for place, each in enumerate(expected[:5])]
+    inside = [each.score for each in expected if 1 <= each.score <= 3]
+    with Session(sync_engine(url)) as session:
+        async with AsyncSession(index.engine) as async_session:
+            for asked in (ranking, ranking.using(session), ranking.using(async_session)):
+                found = await asked.top(5)
+                assert [(each.score, each.rank) for each in found] == first
+                assert [each.score for each in await asked.between(1, 3, 1000)] == inside
+                for each, entry in zip(found, expected, strict=False):
+                    assert (each.item.player if oracle.aggregate else each.item.id) == entry.key
+                    if oracle.moves and oracle.aggregate != "sum":  # else the row may have moved on
+                        assert each.item.score == each.score
+                    if oracle.ties != "shared":
+                        assert found[(await asked.rank(each.item) or 0) - 1] is each
 
 
 async def interrupted(index: Indexes, monkeypatch: pytest.MonkeyPatch, calls: int) -> None:
@@ -259,7 +313,24 @@ async def forgotten(index: Indexes, model: type[Any], driver: random.Random) -> 
         await index.laurels.valkey.command("UNLINK", f"lb:{{{board}}}:index")
 
 
-async def play(
+KINDS: list[dict[str, Any]] = [
+    {},
+    {"on_update": "keep"},
+    {"windows": ["daily", "all_time", "weekly"], "ties": "shared"},
+    {"windows": ["all_time", "daily"], "on_update": "keep", "ties": "earliest"},
+    {"at": "seen", "windows": ["daily", "monthly"], "timezone": "Asia/Tokyo"},
+    {"window": "all_time"},
+    {"at": "seen", "windows": ["weekly", "rolling_3d", "yearly"], "timezone": "America/Sao_Paulo"},
+    {"member": "player", "windows": ["daily", "all_time"]},
+    {"member": "player", "aggregate": "last", "at": "seen", "windows": ["daily", "all_time"]},
+    {"member": "player", "aggregate": "sum", "windows": ["all_time", "daily"], "ties": "earliest"},
+    {"member": "player", "aggregate": "first", "windows": ["daily", "weekly"], "timezone": "Asia/Tokyo"},
+    {"member": "player", "aggregate": "best", "at": "seen", "windows": ["rolling_3d", "all_time"]},
+    {"member": "player", "aggregate": "best", "window": "all_time", "ties": "shared"},
+]
+
+
+async def play(  # fixtures
     laurels: Laurels,
     engine: AsyncEngine,
     clock: FixedClock,
@@ -267,18 +338,22 @@ async def play(
     seed: int,
     steps: int,
 ) -> None:
-    print("seed", seed)  # noqa: T201  # what to repeat when it fails
+    kind = KINDS[seed % len(KINDS)]
+    print("seed", seed, kind)  # noqa: T201  # what to repeat when it fails
     chance = random.Random(seed)
-    moves, ascending = seed % 2 == 0, seed % 3 == 0
-    model = score_model(
-        group_by=["region", "city"],
-        window="daily",
-        keep=3,
-        on_update="move" if moves else "keep",
-        order="asc" if ascending else "desc",
-    )
+    ascending = seed % 3 == 0
+    model = score_model(group_by=["region", "city"], keep=3, order="asc" if ascending else "desc", **kind)
     monkeypatch.setattr("laurels.index.writes.WRITES_A_CALL", 12)
-    driver = Driver(seed, engine, clock, model, Oracle(moves, 3, ascending))
+    oracle = Oracle(
+        moves=kind.get("on_update") != "keep",
+        is_ascending=ascending,
+        ties=kind.get("ties", "member"),
+        aggregate=kind.get("aggregate", "best") if "member" in kind else None,
+        windows=tuple(kind.get("windows", [kind.get("window", "daily")])),
+        timezone=kind.get("timezone"),
+        has_at="at" in kind,
+    )
+    driver = Driver(seed, engine, clock, model, oracle)
     async with opened(laurels, engine, model) as index:
         for number in range(steps):
             await driver.step()()
@@ -297,11 +372,11 @@ async def play(
         assert found.records == len(driver.oracle.rows)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(len(KINDS)))
 async def test_every_window_equals_a_sorted_list(
     laurels: Laurels, engine: AsyncEngine, clock: FixedClock, monkeypatch: pytest.MonkeyPatch, seed: int
 ):
-    await play(laurels, engine, clock, monkeypatch, seed, steps=24)
+    await play(laurels, engine, clock, monkeypatch, seed, steps=16)
 
 
 @pytest.mark.parametrize("seed", [100])

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from contextlib import aclosing
-from datetime import date, timedelta  # SQLAlchemy reads the annotations
-from typing import TYPE_CHECKING, Any
+from datetime import UTC, date, datetime, timedelta  # SQLAlchemy reads the annotations
+from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID, uuid4
+from zoneinfo import ZoneInfo
 
 import pytest
 from index_models import new_base, new_table, opened, score_model
@@ -14,18 +16,19 @@ from sqlalchemy import BigInteger, ForeignKey, delete, event, insert, text, upda
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 from sqlmodel import Field, SQLModel
+from structlog.testing import capture_logs
 
-from laurels.errors import InvalidInput, NotFound, WindowGone
-from laurels.index import LeaderboardIndex, Ranked, leaderboard
+from laurels.errors import IndexNotReady, InvalidInput, NotFound, WindowGone
+from laurels.index import LeaderboardIndex, Ranked, install, leaderboard
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Awaitable, Callable
 
     from sqlalchemy.ext.asyncio import AsyncEngine
 
     from laurels.clock import FixedClock
     from laurels.engine import Laurels
-    from laurels.index import Indexes
+    from laurels.index import Indexes, Ranking
 
 PLAYERS = [
     (1, "asia", "tokyo", 50),
@@ -285,3 +288,134 @@ async def test_a_record_that_comes_with_a_joined_collection_comes_once(laurels: 
         await index.caught_up()
         found = await leaderboard(Player).top(10)
         assert [(each.item.id, len(each.item.medals)) for each in found] == [(2, 2), (1, 0)]
+
+
+async def test_ranges_of_scores_and_ranks_of_scores_that_nobody_has(index: Indexes, model: type[Any]):
+    ranking = leaderboard(model)
+    assert told(await ranking.between(20, 50)) == [(1, 50, 3), (4, 20, 4)]
+    assert told(await ranking.between(60, 2**63 - 1, limit=1)) == [(2, 70, 1)]
+    assert await ranking.between(71, 90) == []
+    assert await ranking.between(50, 20) == []
+    asia = ranking.group("asia")
+    assert [await asia.rank_of_score(score) for score in (71, 70, 60, 0, -(2**63))] == [1, 1, 2, 4, 4]
+
+
+async def test_pages_go_on_after_a_cursor_or_a_number_of_entries(index: Indexes, model: type[Any]):
+    ranking = leaderboard(model)
+    page = await ranking.page(2)
+    assert (told(page.entries), page.total, page.previous) == ([(2, 70, 1), (3, 70, 2)], 4, None)
+    after = await ranking.page(2, cursor=page.next)
+    assert (told(after.entries), after.next) == ([(1, 50, 3), (4, 20, 4)], None)
+    assert told((await ranking.page(2, skip=1)).entries) == [(3, 70, 2), (1, 50, 3)]
+    assert [each.key for each in await ranking.entries(2, "bottom", skip=1)] == [1, 3]
+    assert told(await ranking.around(3, 1)) == [(2, 70, 1), (3, 70, 2), (1, 50, 3)]
+
+
+WRONG: dict[str, tuple[Callable[[Ranking[Any]], Awaitable[object]], str]] = {
+    "k as text": (lambda asked: asked.top(cast("int", "3")), "k: must be a whole number from 0 on, not '3'"),
+    "k below 0": (lambda asked: asked.bottom(-1), "k: must be a whole number from 0 on, not -1"),
+    "skip below 0": (lambda asked: asked.entries(2, skip=-1), "skip: must be a whole number from 0 on"),
+    "no such end": (lambda asked: asked.entries(2, cast("Any", "middle")), "must be top or bottom, not"),
+    "a page of none": (lambda asked: asked.page(0), "limit: must be a whole number from 1 to 1000, not 0"),
+    "a fraction": (lambda asked: asked.between(cast("int", 0.5), 2), "low: must be a whole number"),
+    "a score as text": (lambda asked: asked.rank_of_score(cast("int", "9")), "score: must be a whole number"),
+    "a naive moment": (lambda asked: asked.window(datetime(2025, 10, 24)).count(), "has no UTC offset"),  # noqa: DTZ001  # the mistake
+    "a window of true": (lambda asked: asked.window(True).count(), "must be one of windows()"),  # as above
+    "a date for a number": (lambda asked: asked.window("2025-10-24").count(), "write it like 19750"),
+    "no such period": (lambda asked: asked.period("weekly").count(), "has no window 'weekly'; it has: daily"),
+    "no such index": (lambda asked: asked.index("scores").count(), "no index 'scores'; did you mean score?"),
+    "an index by a number": (lambda asked: asked.index(cast("Any", 3)).count(), "must be a name or an"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", WRONG)
+@pytest.mark.usefixtures("index")
+async def test_a_wrong_question_says_what_to_ask(model: type[Any], what: str):
+    ask, says = WRONG[what]
+    with pytest.raises(InvalidInput, match=re.escape(says)):
+        await ask(leaderboard(model))
+
+
+async def test_a_window_is_found_by_its_number_text_and_moment(
+    laurels: Laurels, engine: AsyncEngine, clock: FixedClock
+):
+    model = score_model(windows=["daily", "weekly", "yearly", "all_time"], timezone="America/Sao_Paulo")
+    async with opened(laurels, engine, model) as opened_index:
+        await put(engine, model, *PLAYERS)
+        clock.advance(timedelta(days=6))
+        await put(engine, model, (9, "eu", "rome", 5))
+        await opened_index.caught_up()
+        ranking = leaderboard(model)
+        assert [each.key for each in await ranking.entries(9)] == [9]
+        assert (await ranking.windows())[1].id == "2025-10-24"
+        in_that_week = datetime(2025, 10, 26, 23, 30, tzinfo=ZoneInfo("America/Sao_Paulo"))
+        for window in ("2025-w43", in_that_week):
+            weekly = ranking.period("weekly").window(window)
+            assert [each.key for each in await weekly.entries(9)] == [2, 3, 1, 4]
+        assert [len(await ranking.period(name).entries(9)) for name in ("yearly", "all_time")] == [5, 5]
+        (everything,) = await ranking.period("all_time").windows()
+        assert (everything.id, everything.starts_at, everything.ends_at) == ("", None, None)
+        assert await ranking.window(everything).count() == 5
+        fixed = score_model()
+    async with opened(laurels, engine, fixed) as opened_index:
+        await opened_index.caught_up()
+        await put(engine, fixed, *PLAYERS)
+        await opened_index.caught_up()
+        noon = datetime(2025, 10, 30, 12, tzinfo=UTC)
+        assert await leaderboard(fixed).window(noon).count() == 4
+        assert await leaderboard(fixed).window(20391).count() == 4
+        with pytest.raises(NotFound, match="has not begun"):
+            await leaderboard(fixed).window(noon + timedelta(days=1)).count()
+
+
+async def test_shared_ranks_and_ranks_of_who_was_first(
+    laurels: Laurels, engine: AsyncEngine, clock: FixedClock
+):
+    shared, earliest = score_model(ties="shared"), score_model(ties="earliest")
+    async with opened(laurels, engine, shared, earliest) as opened_index:
+        for model in (shared, earliest):
+            for player in reversed(PLAYERS):
+                await put(engine, model, player)
+                clock.advance(timedelta(seconds=1))
+        await opened_index.caught_up()
+        assert told(await leaderboard(shared).top(9)) == [(3, 70, 1), (2, 70, 1), (1, 50, 3), (4, 20, 4)]
+        assert [await leaderboard(shared).rank(key) for key in (2, 3, 1)] == [1, 1, 3]
+        assert told(await leaderboard(earliest).top(2)) == [(3, 70, 1), (2, 70, 2)]
+        async with engine.begin() as connection:
+            for score in (71, 70):
+                await connection.execute(update(earliest).where(earliest.id == 3).values(score=score))
+        await opened_index.caught_up()
+        assert told(await leaderboard(earliest).top(2)) == [(2, 70, 1), (3, 70, 2)]
+
+
+async def test_dense_ranks_must_be_declared(laurels: Laurels, engine: AsyncEngine):
+    model = score_model(dense=False)
+    async with opened(laurels, engine, model) as opened_index:
+        await opened_index.caught_up()
+        with pytest.raises(InvalidInput, match=r"declare .* with dense=True"):
+            await leaderboard(model).dense_rank(1)
+
+
+async def test_an_empty_answer_without_triggers_is_an_error(
+    laurels: Laurels, engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
+):
+    """As a migration leaves it that makes the table again: today's rows are not captured."""
+    model = score_model()
+    monkeypatch.setattr("laurels.index.maintain.CHECK_SECONDS", 0)
+    async with opened(laurels, engine, model) as opened_index:
+        await opened_index.caught_up()
+        async with engine.begin() as connection:
+            await connection.execute(text(f"DROP TABLE {model.__tablename__}"))
+            await connection.run_sync(model.metadata.create_all)
+        await put(engine, model, *PLAYERS)
+        (status,) = await opened_index.status()
+        assert (status.is_installed, status.is_ready) == (False, False)
+        with pytest.raises(IndexNotReady, match=r"triggers of the leaderboard .* are gone.*install\(engine"):
+            await leaderboard(model).top(3)
+        with capture_logs() as logged:
+            async with opened_index.maintaining(), asyncio.timeout(10):
+                while not any("triggers of an index are gone" in each["event"] for each in logged):
+                    await opened_index.status()
+        await install(engine, model)
+        assert await opened_index.rebuild() == 4
+        assert len(await leaderboard(model).top(9)) == 4

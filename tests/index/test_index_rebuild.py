@@ -11,8 +11,12 @@ from index_models import opened, score_model
 from sqlalchemy import delete, insert, text, update
 
 from laurels.boards.keys import BoardRef
+from laurels.errors import IndexNotReady
 from laurels.index import leaderboard
+from laurels.index.outbox import Outbox
 from laurels.index.rebuild import IndexRebuild
+from laurels.index.writes import IndexWriter
+from laurels.moments import datetime_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -70,16 +74,16 @@ async def test_each_kind_of_difference_is_found(index: Indexes, model: type[Any]
     await laurels.remove(board, f"{3:019}")
     found = await index.verify()
     assert {(each.key, each.window, each.group, each.expected, each.found) for each in found.differences} == {
-        (15, 20386, (), 15, 999),
-        (None, 20386, (), None, 1),
-        (3, 20385, (), 3, None),
-        (3, 20385, ("eu",), 3, None),
+        (15, "every_86400s 20386", (), 15, 999),
+        (None, "every_86400s 20386", (), None, 1),
+        (3, "every_86400s 20385", (), 3, None),
+        (3, "every_86400s 20385", ("eu",), 3, None),
     }
     assert found.different == 4
     told = sorted(map(str, found.differences))
-    assert told[-1].endswith(".score None, window 20386: 1 should not be there")
-    assert any(each.endswith(".score 3, window 20385 of eu: 3 is missing") for each in told)
-    assert any(each.endswith(".score 15, window 20386: 999 should be 15") for each in told)
+    assert told[-1].endswith(".score None, window every_86400s 20386: 1 should not be there")
+    assert any(each.endswith(".score 3, window every_86400s 20385 of eu: 3 is missing") for each in told)
+    assert any(each.endswith(".score 15, window every_86400s 20386: 999 should be 15") for each in told)
     await index.rebuild()
     assert (await index.verify()).is_equal
 
@@ -87,8 +91,8 @@ async def test_each_kind_of_difference_is_found(index: Indexes, model: type[Any]
 async def test_prefixes_without_entries_are_found(index: Indexes, model: type[Any], laurels: Laurels):
     await laurels.valkey.command("ZPOPMIN", key_of(index, model, 20386))
     missing, uneven = (await index.verify()).differences
-    assert (missing.expected is None, missing.found, missing.window) == (False, None, 20386)
-    assert (uneven.expected, uneven.found, uneven.window) == (10, 9, 20386)
+    assert (missing.expected is None, missing.found, missing.window) == (False, None, "every_86400s 20386")
+    assert (uneven.expected, uneven.found, uneven.window) == (10, 9, "every_86400s 20386")
 
 
 async def test_pending_changes_are_no_difference(index: Indexes, model: type[Any], engine: AsyncEngine):
@@ -192,10 +196,70 @@ async def test_an_interrupted_rebuild_is_repaired(
         patched.setattr(IndexRebuild, where, die)
         with pytest.raises(asyncio.CancelledError):
             await index.rebuild()
-    assert await left_behind(index, model) == []
     await index.caught_up()
+    assert await left_behind(index, model) == []
     assert (await index.verify()).is_equal
     assert [each.entries for each in await leaderboard(model).windows()] == [10, 10]
+
+
+KINDS: dict[str, dict[str, Any]] = {
+    "records": {"group_by": ["region"], "windows": ["daily", "all_time"]},
+    "computed records": {"group_by": ["region"], "at": "seen"},
+    "kept records": {"group_by": ["region"], "on_update": "keep"},
+    "members": {"member": "player", "aggregate": "sum", "windows": ["daily", "all_time"]},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("killed_in", ["place:4", "save_build:6", "save_build:7"])
+async def test_a_killed_build_goes_on_where_it_was_while_records_change(  # fixtures
+    laurels: Laurels,
+    engine: AsyncEngine,
+    clock: FixedClock,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    killed_in: str,
+):
+    """Killed before or after it has written a chunk; then every kind of change, and a day that passes."""
+    monkeypatch.setattr("laurels.index.rebuild.RECORDS_AT_ONCE", 10)
+    model = score_model(**KINDS[kind])
+    seen = datetime_of(clock())
+    async with opened(laurels, engine, model) as index:
+        async with engine.begin() as connection:
+            rows = [
+                {"id": key, "region": "eu", "score": key, "player": key % 9, "seen": seen}
+                for key in range(60)
+            ]
+            await connection.execute(insert(model), rows)
+        where, times = killed_in.split(":")
+        home: type[Any] = IndexWriter if where == "place" else Outbox
+        original, left = getattr(home, where), iter(range(int(times) - 1))
+
+        async def die(*given: Any) -> None:  # noqa: ANN401  # what the original takes
+            is_last = next(left, None) is None
+            if not is_last or where == "place":
+                await original(*given)
+            if is_last:
+                raise asyncio.CancelledError
+
+        with monkeypatch.context() as patched:
+            patched.setattr(home, where, die)
+            with pytest.raises(asyncio.CancelledError):
+                await index.build()
+        with pytest.raises(IndexNotReady, match="is not built yet"):
+            await leaderboard(model).top(3)
+        clock.advance(timedelta(days=1))
+        async with engine.begin() as connection:
+            await connection.execute(update(model).where(model.id % 4 == 0).values(region="asia", score=500))
+            await connection.execute(update(model).where(model.id % 4 == 1).values(player=3))
+            await connection.execute(delete(model).where(model.id % 4 == 2))
+            await connection.execute(insert(model), [{**rows[0], "id": key} for key in (-5, 100)])
+        seen_progress: list[int] = []
+        await index.build(progress=seen_progress.append)
+        assert seen_progress[0] > 10  # not from the beginning
+        found = await index.verify()
+        assert [str(each) for each in found.differences] == []
+        assert await left_behind(index, model) == []
 
 
 async def test_truncate_empties_the_index_and_what_follows_counts(

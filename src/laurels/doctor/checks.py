@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from laurels.embedded import Inspection
+    from laurels.index.orphans import KnownIndex
     from laurels.jobs.state import JobState
     from laurels.journal.streams import Backlog
     from laurels.valkey.messages import Durability
@@ -52,6 +53,24 @@ def judge_python(version: tuple[int, ...]) -> Finding:
             "Python", "wrong", found, f"install Python {'.'.join(map(str, OLDEST_PYTHON))} or newer"
         )
     return Finding("Python", "ok", found)
+
+
+def judge_indexes(indexes: Sequence[KnownIndex]) -> list[Finding]:
+    """One finding for each orphan, or one for all indexes of models in this database."""
+    orphans = [
+        Finding(
+            "index",
+            "warning",
+            f"{each.name} has no table that feeds it, and {each.waiting} changes in its outbox",
+            f"install its model again, or `await laurels.index.drop_orphan(laurels, engine, {each.name!r})`",
+        )
+        for each in indexes
+        if not each.is_fed
+    ]
+    if orphans or not indexes:
+        return orphans
+    waiting = sum(each.waiting for each in indexes)
+    return [Finding("indexes", "ok", f"{len(indexes)} of models, {waiting} changes to apply")]
 
 
 def judge_folder(inspection: Inspection, *, is_ours: bool) -> list[Finding]:

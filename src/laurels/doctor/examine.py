@@ -20,6 +20,7 @@ from laurels.doctor.checks import (
     judge_durability,
     judge_folder,
     judge_functions,
+    judge_indexes,
     judge_job,
     judge_journal,
     judge_memory,
@@ -33,6 +34,7 @@ from laurels.doctor.checks import (
     judge_valkey_version,
 )
 from laurels.errors import LaurelsError
+from laurels.index.orphans import known_indexes
 from laurels.jobs.store import JobStore
 from laurels.journal.streams import JournalStreams
 from laurels.masking import masked
@@ -177,6 +179,7 @@ async def _examine_valkey(valkey: Valkey, settings: Settings, *, is_new: bool) -
 async def _examine_postgres(postgres: Postgres, settings: Settings) -> list[Finding]:
     async with postgres.reading() as connection:
         version = (await connection.execute(text("SHOW server_version_num"))).scalar_one()
+        indexes = await known_indexes(connection)
     skew = await _skew(lambda: _postgres_time(postgres))
     revision = await current_revision(postgres)
     states = await JobStore(postgres).states() if revision == expected_revision() else {}
@@ -188,6 +191,7 @@ async def _examine_postgres(postgres: Postgres, settings: Settings) -> list[Find
         judge_skew("PostgreSQL's clock", skew),
         judge_campuses(await CampusStore(postgres, sources).problems()),
         *(judge_job(state, now) for state in states.values()),
+        *judge_indexes(indexes),
     ]
 
 

@@ -21,6 +21,7 @@ from laurels.errors import (
     DropNotAllowed,
     FieldError,
     Forbidden,
+    IndexNotReady,
     InFlight,
     InvalidInput,
     KeyReused,
@@ -39,6 +40,7 @@ from laurels.logs import get_logger
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.types import Scope
 
@@ -174,6 +176,8 @@ EXPLANATIONS: Final[dict[type[LaurelsError], str]] = {
     NotImplementedHere: "The server does not know the method or the `Transfer-Encoding`; `detail` says what "
     "to send.",
     Unavailable: "A store does not answer; nothing was changed. Try again after `Retry-After` seconds.",
+    IndexNotReady: "A leaderboard of a model is not built, or no process applies its changes. Try again "
+    "after `Retry-After` seconds.",
     OutcomeUnknown: "A store stopped answering mid-call, so the change may or may not have been made. "
     "Repeat it with the same id: it counts once.",
     Overloaded: "The process has as many connections as `max_connections` allows; nothing was read. Try "
@@ -221,6 +225,22 @@ def answer_to(scope: Scope, error: Exception) -> Response:
     if prefers_html(",".join(Headers(scope=scope).getlist("accept"))):
         return error_page(content, headers)
     return Response(msgspec.json.encode(content), problem.status, headers=headers, media_type=MEDIA_TYPE)
+
+
+def add_problems(app: Starlette) -> None:
+    """Answers Laurels' errors in another app, such as one of FastAPI, as problems: `add_problems(app)`."""
+    app.add_exception_handler(LaurelsError, _handle_elsewhere)
+
+
+async def _handle_elsewhere(request: Request, error: Exception) -> Response:
+    scope = request.scope
+    scope.setdefault("state", {}).setdefault("request_id", request.headers.get("x-request-id", ""))
+    problem = known(scope, error)
+    _record(problem, error)
+    content = msgspec.structs.replace(_content(scope, problem), type=f"urn:laurels:problem:{problem.kind}")
+    return Response(
+        msgspec.json.encode(content), problem.status, headers=_headers(problem), media_type=MEDIA_TYPE
+    )
 
 
 def unrouted(error: LaurelsError, request_id: str) -> tuple[dict[str, str], bytes]:

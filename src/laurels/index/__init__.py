@@ -14,17 +14,17 @@
             best = await leaderboard(GameScore).group("asia").top(10)        # [Ranked(item, score, rank), …]
             rank = await leaderboard(GameScore, "score").rank("player123")   # None when it has no entry
 
-`leaderboard` returns a `Ranking`, which also has bottom, dense_rank, percentile, windows, window, count,
-score, standing and around; `entries(k)` returns keys, scores and ranks without loading records. `Indexes`
-has `fetch(model, keys)`, `verify()` and `rebuild()`.
+`leaderboard` returns a `Ranking`, which has every query; `entries(k)` returns keys, scores and ranks without
+loading records. `Indexes` has `build()`, `status()`, `verify()`, `rebuild()` and `drop()`.
 
-- `declare`    declarations of indexes; a wrong one fails where its class is defined
-- `members`    a primary key as the member of a board, in the key's own order
+- `declare`    the declared indexes of models; `declaration` says what they mean, `checker` what is wrong
+- `members`    a primary key, or a column of members, as the member of a board, in its own order
 - `positions`  the places of a record in its windows: the fold of its changes                         pure
 - `triggers`   the DDL that captures every change of a table in the same transaction
-- `outbox`     the changes that are not applied yet, and the position of each record
-- `apply`      applies the outbox to Valkey, one round at a time; `rebuild`, `verify`
-- `query`      reads a leaderboard
+- `outbox`     the changes that are not applied yet, and what is stored of records
+- `rows`       the rows of the table, and which of a member's rows makes its entry
+- `apply`      applies the outbox to Valkey, one round at a time; `maintain` when; `rebuild`, `verify`
+- `query`      reads a leaderboard; `results` are its answers
 - `fusion`     several ranked lists -> one                                                            pure
 - `fused`      reads the `sources` (an index, a list of your own, `similar` vectors) and fuses their lists
 """
@@ -39,7 +39,9 @@ if TYPE_CHECKING:
     from laurels.index.declare import LeaderboardIndex
     from laurels.index.fused import Fused, Fusion, fuse
     from laurels.index.indexes import Indexes
-    from laurels.index.query import Placing, Ranked, Ranking, Window, leaderboard
+    from laurels.index.orphans import drop_orphan
+    from laurels.index.query import Ranking, leaderboard
+    from laurels.index.results import IndexStatus, Placing, Ranked, RankedPage, Window
     from laurels.index.similar import Similar, hnsw_index
     from laurels.index.sources import Leaderboard, RankedList
     from laurels.index.triggers import ddl, install, uninstall
@@ -48,17 +50,20 @@ if TYPE_CHECKING:
 __all__ = [
     "Fused",
     "Fusion",
+    "IndexStatus",
     "Indexes",
     "Leaderboard",
     "LeaderboardIndex",
     "Placing",
     "Ranked",
     "RankedList",
+    "RankedPage",
     "Ranking",
     "Similar",
     "Verification",
     "Window",
     "ddl",
+    "drop_orphan",
     "fuse",
     "hnsw_index",
     "install",
@@ -71,17 +76,20 @@ __getattr__ = lazy_names(
     {
         "Fused": "laurels.index.fused",
         "Fusion": "laurels.index.fused",
+        "IndexStatus": "laurels.index.results",
         "Indexes": "laurels.index.indexes",
         "Leaderboard": "laurels.index.sources",
         "LeaderboardIndex": "laurels.index.declare",
-        "Placing": "laurels.index.query",
-        "Ranked": "laurels.index.query",
+        "Placing": "laurels.index.results",
+        "Ranked": "laurels.index.results",
         "RankedList": "laurels.index.sources",
+        "RankedPage": "laurels.index.results",
         "Ranking": "laurels.index.query",
         "Similar": "laurels.index.similar",
         "Verification": "laurels.index.verify",
-        "Window": "laurels.index.query",
+        "Window": "laurels.index.results",
         "ddl": "laurels.index.triggers",
+        "drop_orphan": "laurels.index.orphans",
         "fuse": "laurels.index.fused",
         "hnsw_index": "laurels.index.similar",
         "install": "laurels.index.triggers",

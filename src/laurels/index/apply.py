@@ -16,14 +16,23 @@ import asyncio
 from collections import defaultdict
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
 from laurels.index.outbox import IndexState, Outbox
 from laurels.index.rebuild import IndexRebuild
-from laurels.index.writes import CursorMove, IndexWriter, changes_of, records_a_call
+from laurels.index.rows import RecordRows
+from laurels.index.writes import (
+    BoardWrites,
+    CursorMove,
+    IndexWriter,
+    changes_of,
+    entry_changes,
+    records_a_call,
+    wants_of,
+)
 from laurels.logs import get_logger
 from laurels.valkey import hashes
 from laurels.valkey.functions import CursorMoved, DefinitionChanged
@@ -33,17 +42,18 @@ if TYPE_CHECKING:
 
     from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-    from laurels.boards.board import Board
+    from laurels.boards.board import Board, Target
     from laurels.boards.catalog import Catalog
     from laurels.boards.keys import BoardRef
     from laurels.boards.retention import Retention
     from laurels.clock import Clock
     from laurels.index.declare import DeclaredIndex
-    from laurels.index.outbox import CapturedChange, PositionChange
-    from laurels.moments import Moment
+    from laurels.index.outbox import CapturedChange
+    from laurels.index.positions import RecordMove
+    from laurels.index.rows import Want
     from laurels.valkey.client import Valkey
 
-# Changes that a round takes. More of them mean fewer scans over rows that are deleted already.
+# BoardWrites that a round takes. More of them mean fewer scans over rows that are deleted already.
 ROWS_A_ROUND: Final = 2000
 
 log = get_logger("laurels.index")
@@ -77,9 +87,13 @@ class Applier:
     clock: Clock
     _consuming: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]], init=False)
 
-    @property
+    @cached_property
     def outbox(self) -> Outbox:
         return Outbox(self.index)
+
+    @cached_property
+    def rows(self) -> RecordRows:
+        return RecordRows(self.index)
 
     async def catch_up(self) -> int:
         """Applies everything that was committed before the call, at least; returns the number of changes."""
@@ -98,6 +112,11 @@ class Applier:
             except CursorMoved:
                 await self._mend()
 
+    async def is_built(self, connection: AsyncConnection) -> bool:
+        """Whether the index was built as it is declared, and Valkey still has it."""
+        state = await self.outbox.state(connection)
+        return state.built_as == self.index.fingerprint and await self._cursor() is not None
+
     async def settled(self) -> None:
         """Waits until the outbox no longer has the changes that this process has applied."""
         if self._consuming:
@@ -109,11 +128,12 @@ class Applier:
         async with AsyncExitStack() as turn:
             connection = await turn.enter_async_context(self.engine.begin())
             state, rows = await self.outbox.begin_round(connection, ROWS_A_ROUND)
-            if state.built_as != self.index.fingerprint or any(row.op == "clear" for row in rows):
+            is_whole = state.built_as == self.index.fingerprint and not state.is_building
+            if not is_whole or any(row.op == "clear" for row in rows):
                 raise CursorMoved
             if rows:
                 moved = self.outbox.moved(rows, self.clock())
-                calls = await self._apply(state, rows, moved)
+                calls = await self._apply(connection, state, rows, moved)
                 consume = partial(self._consume, connection, calls, rows, moved)
                 task = asyncio.create_task(self._leave(turn.pop_all(), consume))
                 self._consuming.add(task)
@@ -145,7 +165,7 @@ class Applier:
                 return  # another process has mended it meanwhile
             if cursor is not None and await self._finish(connection, state, cursor):
                 return
-        await self.rebuild()
+        await self.build()
 
     async def _finish(self, connection: AsyncConnection, state: IndexState, cursor: IndexCursor) -> bool:
         """Consumes what an interrupted round applied; returns whether there was such a round."""
@@ -158,49 +178,81 @@ class Applier:
         await self._consume(connection, cursor.calls, rows, self.outbox.moved(rows, self.clock()))
         return True
 
-    async def rebuild(self) -> int:
-        """Rebuilds the index from the table, while records change; returns the number of its entries."""
+    async def build(self, progress: Callable[[int], None] = lambda _: None, *, resume: bool = True) -> int:
+        """Builds the index from the table, while records change; returns how many records have an entry.
+        `resume`: whether to go on where an interrupted build stopped.
+        """
         while True:
             try:
-                return await IndexRebuild(self).run()
+                return await IndexRebuild(self, progress, resume=resume).run()
             except DefinitionChanged as changed:
                 await self.catalog.refresh(self.ref, changed.known)
 
     def _is_in_step(self, state: IndexState, cursor: IndexCursor | None) -> bool:
-        return cursor is not None and cursor.calls == state.calls and state.built_as == self.index.fingerprint
+        is_whole = state.built_as == self.index.fingerprint and not state.is_building
+        return cursor is not None and cursor.calls == state.calls and is_whole
 
     async def _cursor(self) -> IndexCursor | None:
         board = await self.catalog.board(self.ref)
         return await read_cursor(self.valkey, board)
 
     async def _apply(
-        self, state: IndexState, rows: list[CapturedChange], moved: dict[str, PositionChange]
+        self,
+        connection: AsyncConnection,
+        state: IndexState,
+        rows: list[CapturedChange],
+        moved: dict[str, RecordMove],
     ) -> int:
         """Applies changes in as many calls as they need; returns the total number of calls ever."""
-        now = self.clock()
         seqs: defaultdict[str, list[int]] = defaultdict(list)
         for row in rows:
             seqs[row.key].append(row.seq)
+        changes = (
+            self._each_record if self.index.member is None else await self._each_member(connection, moved)
+        )
         keys, size = list(moved), records_a_call(self.index)
         calls, applied = state.calls, AppliedRows(state.calls, [])
         for first in range(0, len(keys), size):
             chunk = keys[first : first + size]
             applied.rows += [seq for key in chunk for seq in seqs[key]]
             step = CursorMove(str(calls), str(calls + 1), msgspec.msgpack.encode(applied))
-            await self._call({key: moved[key] for key in chunk}, now, step)
+            await self._call(changes([(key, moved[key]) for key in chunk]), step)
             calls += 1
         return calls
 
-    async def _call(self, moved: dict[str, PositionChange], now: Moment, step: CursorMove) -> None:
-        of_text = self.index.members.of_text
-        changes = changes_of(self.index, ((of_text(key), each) for key, each in moved.items()), now)
-        board = await self.catalog.board(self.ref)
+    def _each_record(self, moved: list[tuple[str, RecordMove]]) -> BoardWrites:
+        return changes_of(self.index, moved, self.clock())
+
+    async def _each_member(
+        self, connection: AsyncConnection, moved: dict[str, RecordMove]
+    ) -> Callable[[list[tuple[str, RecordMove]]], BoardWrites]:
+        """The entries of all members whose records moved, by their present rows. Each is written once."""
+        now = self.clock()
+        if not self.index.is_computed:
+            await self.outbox.store(connection, {key: move.after for key, move in moved.items()})
+        of_records = {key: wants_of(self.index, move, now) for key, move in moved.items()}
+        left: dict[Want, Target] = {}
+        for wants in of_records.values():
+            left |= wants
+        entries = await self.rows.entries(connection, left)
+
+        def changes(chunk: list[tuple[str, RecordMove]]) -> BoardWrites:
+            wants = {
+                want: target
+                for key, _ in chunk
+                for want, target in of_records[key].items()
+                if left.pop(want, None) is not None
+            }
+            return entry_changes(self.index, wants, entries)
+
+        return changes
+
+    async def _call(self, changes: BoardWrites, step: CursorMove) -> None:
+        now, board = self.clock(), await self.catalog.board(self.ref)
         while True:
-            writer = IndexWriter(self.valkey, board, self.index)
-            targets = writer.targets(changes, now)
             try:
-                await self.catalog.register(board, 0, targets, now)
-                return await writer.place(targets, now, step)
+                await self.catalog.register(board, 0, changes.targets.values(), now)
+                return await IndexWriter(self.valkey, board).place(changes, now, step)
             except DefinitionChanged as changed:
                 board = await self.catalog.refresh(self.ref, changed.known)
 
@@ -209,7 +261,7 @@ class Applier:
         connection: AsyncConnection,
         number: int,
         rows: list[CapturedChange],
-        moved: dict[str, PositionChange],
+        moved: dict[str, RecordMove],
     ) -> None:
         await self.outbox.consume(connection, rows, moved, IndexState(number, self.index.fingerprint))
 

@@ -3,36 +3,44 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
-from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
+from laurels.boards.board import Target, WindowAddress
 from laurels.boards.catalog import Catalog
+from laurels.boards.ordering import EXACT_INTEGERS, INT64_MAX, Position
 from laurels.boards.retention import Retention
-from laurels.errors import Conflict, InvalidInput
+from laurels.errors import Conflict, IndexNotReady, InvalidInput
 from laurels.index.apply import Applier
 from laurels.index.declare import declared, declared_as, models_of
+from laurels.index.maintain import LOOK_SECONDS, Maintainer, is_maintained
 from laurels.index.query import Ranking, bind, unbind
 from laurels.index.records import fetch
-from laurels.index.triggers import CHANNEL, check_installed
+from laurels.index.results import IndexStatus
+from laurels.index.rows import Want
+from laurels.index.triggers import check_installed, is_installed, uninstall_index
 from laurels.index.verify import Verification, verify
 from laurels.logs import get_logger
+from laurels.scores.shards import ShardedWindow
+from laurels.valkey.functions import DefinitionChanged
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Sequence
+    from collections.abc import AsyncGenerator, Callable, Sequence
 
-    from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession
-    from sqlalchemy.orm import InstrumentedAttribute
+    from sqlalchemy import Engine
+    from sqlalchemy.ext.asyncio import AsyncSession
+    from sqlalchemy.orm import InstrumentedAttribute, Session
 
+    from laurels.boards.keys import Cut
     from laurels.engine import Laurels
     from laurels.index.declare import DeclaredIndex
 
 Model = TypeVar("Model")
 
 PROJECT: Final = "index"
-# The longest that a change waits without a notification; a lost Valkey is noticed as soon.
-LOOK_SECONDS: Final = 1.0
 
 log = get_logger("laurels.index")
 
@@ -41,16 +49,19 @@ class Indexes:
     """While it is open, `leaderboard(Model)` reads from here."""
 
     def __init__(
-        self, laurels: Laurels, engine: AsyncEngine, models: object, *, project: str = PROJECT
+        self, laurels: Laurels, engine: AsyncEngine | Engine, models: object, *, project: str = PROJECT
     ) -> None:
         """`engine`: that of the records, with psycopg. `models`: a list of models, or a declarative base for
         all of its models. `project`: that of the boards; databases with the same table names need several.
         """
         self.laurels = laurels
-        self.engine = engine
+        self._given = engine
         self.models = models_of(models)
         self._project = project
+        self.engine = _own_engine(engine)
         self._appliers: dict[DeclaredIndex[Any], Applier] = {}
+        self._built: set[DeclaredIndex[Any]] = set()
+        self._ready_until: dict[DeclaredIndex[Any], float] = {}
         if not self.models:
             raise InvalidInput.at("models", "none of them declares a leaderboard in `__leaderboards__`")
 
@@ -63,6 +74,14 @@ class Indexes:
 
     async def open(self) -> None:
         """Raises `StartupError` when the triggers of an index are not installed."""
+        try:
+            await self._open()
+        except BaseException:
+            await self._dispose()
+            raise
+        bind(self)
+
+    async def _open(self) -> None:
         indexes = [index for model in self.models for index in declared(model)]
         async with self.engine.connect() as connection:
             for index in indexes:
@@ -80,12 +99,16 @@ class Indexes:
                 retention,
                 self.laurels.clock,
             )
-        bind(self)
 
     async def close(self) -> None:
         unbind(self)
         for applier in self._appliers.values():
             await applier.settled()
+        await self._dispose()
+
+    async def _dispose(self) -> None:
+        if self.engine is not self._given:
+            await self.engine.dispose()
 
     async def _define(self, index: DeclaredIndex[Any]) -> None:
         """A board that cannot take the definition is dropped: the table has everything to rebuild it from."""
@@ -113,32 +136,62 @@ class Indexes:
         """Returns when everything committed before the call is applied, for one model or all."""
         for applier in self._of(model):
             await applier.catch_up()
+            self._built.add(applier.index)
 
     async def waiting(self) -> int:
         """How many committed changes are not applied yet."""
-        for applier in self._appliers.values():
-            await applier.settled()
+        return sum([status.waiting for status in await self.status()])
+
+    async def status(self, model: type[Any] | None = None) -> list[IndexStatus]:
+        """Whether the indexes of one model or all are built and maintained, and how far behind they are."""
+        return [await self._status(applier) for applier in self._of(model)]
+
+    async def _status(self, applier: Applier) -> IndexStatus:
+        await applier.settled()
         async with self.engine.begin() as connection:
-            return sum([await applier.outbox.count(connection) for applier in self._appliers.values()])
+            installed = await is_installed(connection, applier.index)
+            backlog = await applier.outbox.backlog(connection)
+            is_built = await applier.is_built(connection)
+            maintained = await is_maintained(connection, applier.index)
+        return IndexStatus(applier.index.name, installed, is_built, maintained, *backlog)
+
+    async def require_built(self, index: DeclaredIndex[Any]) -> None:
+        """Raises `IndexNotReady` for an index that is not complete. Asks until it is."""
+        if index in self._built:
+            return
+        async with self.engine.begin() as connection:
+            if not await self._appliers[index].is_built(connection):
+                raise IndexNotReady(
+                    f"the leaderboard {index.name} is not built yet: run `async with index.maintaining():` "
+                    "in one process, or `await index.build()` once"
+                )
+        self._built.add(index)
+
+    async def require_ready(self, index: DeclaredIndex[Any]) -> None:
+        """Raises `IndexNotReady` if an empty answer would not be the truth. Asks once a second at most."""
+        now = time.monotonic()
+        if now < self._ready_until.get(index, 0):
+            return
+        self._built.discard(index)
+        await self.require_built(index)
+        status = await self._status(self._appliers[index])
+        if status.is_ready:
+            self._ready_until[index] = now + LOOK_SECONDS
+        elif not status.is_installed:
+            raise IndexNotReady(
+                f"the triggers of the leaderboard {index.name} are gone, or differ from its declaration: run "
+                f"`await laurels.index.install(engine, {index.model.__name__})`, then `await index.rebuild()`"
+            )
+        else:
+            raise IndexNotReady(
+                f"{status.waiting} committed changes of the leaderboard {index.name} wait, the oldest for "
+                f"{status.lag.total_seconds():.0f} s, and no process applies them: run "
+                "`async with index.maintaining():` in one"
+            )
 
     async def run(self) -> None:
         """Applies commits as they happen, until it is cancelled. Processes that run this take turns."""
-        woken = asyncio.Event()
-        listening = asyncio.create_task(self._listen(woken))
-        try:
-            while True:
-                woken.clear()
-                for index, applier in self._appliers.items():
-                    try:
-                        await applier.catch_up()
-                    except Exception as error:  # a failure in one index must not stop the others
-                        log.warning("index not updated; retrying", index=index.name, exc_info=error)
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(LOOK_SECONDS):
-                        await woken.wait()
-        finally:
-            listening.cancel()
-            await asyncio.gather(listening, return_exceptions=True)
+        await Maintainer(self.engine, list(self._appliers.values())).run()
 
     @asynccontextmanager
     async def maintaining(self) -> AsyncGenerator[None]:
@@ -150,26 +203,26 @@ class Indexes:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
 
-    async def _listen(self, woken: asyncio.Event) -> None:
-        while True:
-            try:
-                async with self.engine.connect() as connection:
-                    own = await connection.execution_options(isolation_level="AUTOCOMMIT")
-                    await own.execute(text(f"LISTEN {CHANNEL}"))
-                    driver: Any = (await own.get_raw_connection()).driver_connection
-                    try:
-                        woken.set()
-                        async for _ in driver.notifies():
-                            woken.set()
-                    finally:
-                        await own.invalidate()  # a listening connection must not return to the pool
-            except Exception as error:  # `run` polls meanwhile
-                log.warning("LISTEN connection failed; polling", channel=CHANNEL, exc_info=error)
-            await asyncio.sleep(LOOK_SECONDS)
+    async def build(
+        self, model: type[Any] | None = None, progress: Callable[[int], None] = lambda _: None
+    ) -> int:
+        """Builds the indexes that are not complete, and applies what is committed meanwhile. `progress` is
+        called with the number of records that are done. Returns how many records have an entry.
+        """
+        entries = 0
+        for applier in self._of(model):
+            async with self.engine.begin() as connection:
+                is_built = await applier.is_built(connection)
+            if not is_built:
+                entries += await applier.build(progress)
+            await applier.catch_up()
+        return entries
 
-    async def rebuild(self, model: type[Any] | None = None) -> int:
+    async def rebuild(
+        self, model: type[Any] | None = None, progress: Callable[[int], None] = lambda _: None
+    ) -> int:
         """Rebuilds the indexes of one model or all; returns how many records have an entry."""
-        return sum([await applier.rebuild() for applier in self._of(model)])
+        return sum([await applier.build(progress, resume=False) for applier in self._of(model)])
 
     async def verify(self, model: type[Any] | None = None) -> Verification:
         """Compares every record in PostgreSQL with every window in Valkey."""
@@ -178,12 +231,84 @@ class Indexes:
             await verify(applier, found)
         return found
 
+    async def drop(self, model: type[Any]) -> None:
+        """Removes the indexes of a model: triggers, changes that wait, and boards. Close `Indexes` next."""
+        for applier in self._of(model):
+            await applier.settled()
+            async with self.engine.begin() as connection:
+                await applier.outbox.take_turn(connection)
+                await uninstall_index(connection, applier.index)
+            await self.laurels.index_definer.drop(applier.ref)
+            self._built.discard(applier.index)
+
     def _of(self, model: type[Any] | None) -> list[Applier]:
         wanted = None if model is None else declared(model)
         return [applier for index, applier in self._appliers.items() if wanted is None or index in wanted]
 
     async def fetch(
-        self, model: type[Model], keys: Sequence[Any], session: AsyncSession | None = None
+        self, model: type[Model], keys: Sequence[Any], session: AsyncSession | Session | None = None
     ) -> dict[Any, Model]:
         """The existing records with these keys, in one query; in the given session, or detached."""
-        return await fetch(self.engine, model, keys, session)
+        return await fetch(self._given, model, keys, session)
+
+    async def records(self, ranking: Ranking[Model], keys: Sequence[Any]) -> dict[Any, Model]:
+        """The records behind these entries, by key; in an index of members, those that make the entries."""
+        index = ranking.declared
+        if index.member is None or not keys:
+            return await self.fetch(ranking.model, keys, ranking.session)
+        target = self._target(ranking)
+        wants = {Want(str(key), target.address): target for key in keys}
+        async with self.engine.connect() as connection:
+            entries = await self._appliers[index].rows.entries(connection, wants)
+        key_of = {
+            want.member: index.keys.key(index.keys.of_text(entry.key)) for want, entry in entries.items()
+        }
+        records = await self.fetch(ranking.model, list(key_of.values()), ranking.session)
+        return {key: records[own] for key in keys if (own := key_of.get(str(key))) in records}
+
+    async def before(self, ranking: Ranking[Any], low: int, high: int) -> tuple[int, int]:
+        """How many entries are better than all scores from `low` to `high`, and how many are at least as good
+        as the worst of them.
+        """
+        index = ranking.declared
+        await self.require_built(index)
+        applier = self._appliers[index]
+        ordering = index.rule.board.ordering
+        most = INT64_MAX if ordering.int64 else EXACT_INTEGERS
+        low, high = max(low, -most - 1), min(high, most)
+        edges = [Position(*ordering.edge(edge)) for edge in (low, high + 1) if edge <= most]
+        board = await applier.catalog.board(applier.ref)
+        target = self._target(ranking)
+        if target.zoned.how == "fold":
+            await ranking.count()  # completes the window
+        while True:
+            try:
+                window = ShardedWindow(self.laurels.valkey, board, target.address)
+                total, counted = await window.count(edges)
+                break
+            except DefinitionChanged as changed:
+                board = await applier.catalog.refresh(applier.ref, changed.known)
+        ends = [each.before for each in counted]
+        if len(ends) == 1:  # nothing is above `high`
+            ends.append(0 if ordering.descending else total)
+        return (ends[1], ends[0]) if ordering.descending else (ends[0], ends[1])
+
+    def _target(self, ranking: Ranking[Any]) -> Target:
+        """The window that a ranking reads. Raises `WindowGone` past its `keep`."""
+        board, asked = ranking.declared.rule.board, ranking.where()
+        cut: Cut = ranking.declared.cut(ranking.groups)
+        zoned = board.zoned_window(asked["period"])
+        slot = board.slot(zoned, asked["slot"], self.laurels.clock())
+        return Target(WindowAddress(zoned.label, slot.text, cut), slot, zoned)
+
+
+def _own_engine(engine: AsyncEngine | Engine) -> AsyncEngine:
+    """The engine that applies changes: the given one, or another async one on the same database."""
+    dialect = engine.dialect
+    if dialect.name != "postgresql" or dialect.driver not in ("psycopg", "psycopg_async"):
+        raise InvalidInput.at(
+            "engine",
+            f"is of {dialect.name}+{dialect.driver}; an index needs PostgreSQL with psycopg: "
+            "create_async_engine('postgresql+psycopg://…'), or create_engine with the same URL",
+        )
+    return engine if isinstance(engine, AsyncEngine) else create_async_engine(engine.url, pool_size=3)

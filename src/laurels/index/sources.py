@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from laurels.index.fusion import Key, Score
     from laurels.index.indexes import Indexes
-    from laurels.index.query import Window
+    from laurels.index.results import Window
 
 End: TypeAlias = Literal["top", "bottom"]
 

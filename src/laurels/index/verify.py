@@ -12,7 +12,10 @@ from itertools import starmap
 from typing import TYPE_CHECKING, Any, Final
 
 from laurels.boards.board import WindowAddress
+from laurels.boards.retention import target_at
 from laurels.index.outbox import LONG_SECONDS
+from laurels.index.positions import RecordMove
+from laurels.index.writes import wants_of
 from laurels.scores.shards import ShardedWindow
 from laurels.valkey import hashes, sorted_sets
 
@@ -21,10 +24,9 @@ if TYPE_CHECKING:
 
     from sqlalchemy.ext.asyncio import AsyncConnection
 
-    from laurels.boards.board import Board
+    from laurels.boards.board import Board, Target
     from laurels.index.apply import Applier
-    from laurels.index.outbox import Record
-    from laurels.index.positions import Window
+    from laurels.index.rows import Record, Want
 
 # All differences are counted; this many are listed.
 MOST_LISTED: Final = 1000
@@ -38,7 +40,8 @@ class Difference:
 
     index: str
     key: Any
-    window: int
+    window: str
+    """Its period and slot."""
     group: tuple[str, ...]
     expected: int | None
     """The score by PostgreSQL; None if there should be no entry."""
@@ -83,9 +86,9 @@ async def verify(applier: Applier, found: Verification) -> None:
     await _Comparison(applier, await applier.catalog.in_force(applier.ref)).run(found)
 
 
-_Scores = dict["Window", dict[str, int]]
+_Scores = dict[WindowAddress, dict[str, int]]
 """By window and member."""
-_Doubt = tuple["Window", str]
+_Doubt = tuple[WindowAddress, str]
 
 
 class _Comparison:
@@ -99,9 +102,9 @@ class _Comparison:
         await self._applier.catch_up()
         doubts: dict[_Doubt, None] = {}
         async with self._applier.engine.connect() as connection:
-            async for records in self._applier.outbox.records(connection, self._applier.clock()):
+            async for records in self._applier.rows.all(connection, self._applier.clock()):
                 found.records += len(records)
-                expected = self._expected(records)
+                expected = await self._expected(connection, records)
                 found.entries += sum(map(len, expected.values()))
                 doubts |= dict.fromkeys(await self._doubts_about(expected))
         async with self._applier.engine.connect() as connection:
@@ -119,8 +122,7 @@ class _Comparison:
         async with self._applier.engine.begin() as turn:
             await self._applier.outbox.take_turn(turn, idle=LONG_SECONDS)
             async with repeatable.connect() as connection:
-                pending = await self._applier.outbox.pending_keys(connection)
-                waiting = set(map(self._index.members.of_text, pending))
+                waiting = await self._waiting(connection)
                 for first in range(0, len(doubts), KEYS_AT_ONCE):
                     chunk = [
                         doubt for doubt in doubts[first : first + KEYS_AT_ONCE] if doubt[1] not in waiting
@@ -129,8 +131,16 @@ class _Comparison:
                     found.add(await self._differences(chunk, expected))
             found.add(await self._uneven([address async for address in self._addresses()]))
 
+    async def _waiting(self, connection: AsyncConnection) -> set[str]:
+        """The members with changes that are not applied yet."""
+        of_key, of_member = self._index.keys.of_text, self._index.members.of_text
+        pending = await self._applier.outbox.pending_records(connection)
+        if self._index.member is None:
+            return {of_key(key) for key, *_ in pending}
+        return {of_member(member) for _, *members in pending for member in members if member}
+
     async def _differences(self, doubts: list[_Doubt], expected: _Scores) -> list[Difference]:
-        wanted: dict[Window, list[str]] = {}
+        wanted: dict[WindowAddress, list[str]] = {}
         for window, member in doubts:
             wanted.setdefault(window, []).append(member)
         differences: list[Difference] = []
@@ -138,15 +148,27 @@ class _Comparison:
         for window, members in wanted.items():
             held, own = all_held[window], expected.get(window, {})
             differences += [
-                Difference(self._index.name, self._key(member), *window, own.get(member), held.get(member))
+                self._difference(window, self._key(member), own.get(member), held.get(member))
                 for member in members
                 if own.get(member) != held.get(member)
             ]
         return differences
 
+    def _difference(
+        self,
+        address: WindowAddress,
+        key: Any,  # noqa: ANN401  # of any type
+        expected: int | None,
+        found: int | None,
+    ) -> Difference:
+        where = f"{address.label} {address.slot}".rstrip()
+        return Difference(self._index.name, key, where, address.cut.values, expected, found)
+
     async def _uneven(self, addresses: list[WindowAddress]) -> list[Difference]:
         """Windows whose numbers of entries and of prefixes differ."""
         uneven: list[Difference] = []
+        if not self._board.ordering.prefixed:
+            return uneven
         for first in range(0, len(addresses), WINDOWS_AT_ONCE):
             chunk = addresses[first : first + WINDOWS_AT_ONCE]
             keys = [self._board.window_key(0, address) for address in chunk]
@@ -156,33 +178,41 @@ class _Comparison:
                 for command in (sorted_sets.cardinality(key), hashes.length(f"{key}|prefixes"))
             )
             uneven += [
-                Difference(self._index.name, None, *_window(address), prefixes, entries)
+                self._difference(address, None, prefixes, entries)
                 for address, entries, prefixes in zip(chunk, counts[::2], counts[1::2], strict=True)
                 if entries != prefixes
             ]
         return uneven
 
-    def _expected(self, records: Iterable[Record]) -> _Scores:
-        """The scores that these records should have in each window."""
+    async def _expected(self, connection: AsyncConnection, records: Iterable[Record]) -> _Scores:
+        """The scores that these records' members should have in each window."""
         now, rule = self._applier.clock(), self._index.rule
         expected: _Scores = {}
+        wants: dict[Want, Target] = {}
         for record in records:
-            member = self._index.members.of_text(record.key)
             position = rule.settled(record.position, record.row, now)
-            for window, score in rule.windows(position, now).items():
-                expected.setdefault(window, {})[member] = score
+            if self._index.member is not None:
+                wants |= wants_of(self._index, RecordMove((), position), now)
+                continue
+            member = self._index.keys.of_text(record.key)
+            for address, placed in rule.windows(position, now).items():
+                if placed.placement.score is not None and not self._is_filled_later(placed.target):
+                    expected.setdefault(address, {})[member] = placed.placement.score
+        if wants:
+            wants = {want: target for want, target in wants.items() if not self._is_filled_later(target)}
+            for want, entry in (await self._applier.rows.entries(connection, wants)).items():
+                member = self._index.members.of_text(want.member)
+                expected.setdefault(want.address, {})[member] = entry.score
         return expected
 
     async def _doubts_about(self, expected: _Scores) -> list[_Doubt]:
         """The expected entries that Valkey does not have."""
         return _apart(expected, await self._held({window: list(own) for window, own in expected.items()}))
 
-    async def _held(self, wanted: dict[Window, list[str]]) -> _Scores:
+    async def _held(self, wanted: dict[WindowAddress, list[str]]) -> _Scores:
         """The scores that Valkey has of these members."""
-        label = self._board.definition.windows[0].label
 
-        async def of_window(window: Window, members: list[str]) -> dict[str, int]:
-            address = WindowAddress(label, str(window[0]), self._index.cut(window[1]))
+        async def of_window(address: WindowAddress, members: list[str]) -> dict[str, int]:
             asked = ShardedWindow(self._applier.valkey, self._board, address)
             _, stood = await asked.standing([member.encode() for member in members], brief=True)
             return {
@@ -194,10 +224,10 @@ class _Comparison:
         return dict(zip(wanted, await asyncio.gather(*starmap(of_window, wanted.items())), strict=True))
 
     async def _of_members(self, connection: AsyncConnection, members: list[str]) -> _Scores:
-        """The scores that the records of these members should have; other members should have none."""
+        """The scores that these members should have; other members should have none."""
         keys = [key for member in members if (key := self._key(member)) is not None]
-        records = await self._applier.outbox.of_keys(connection, keys, self._applier.clock())
-        return self._expected(records)
+        records = await self._applier.rows.of_members(connection, keys, self._applier.clock())
+        return await self._expected(connection, records)
 
     def _key(self, member: str) -> Any:  # noqa: ANN401  # a primary key of any type
         """The key of a member; None if no record can have this member."""
@@ -213,7 +243,7 @@ class _Comparison:
         async for address in self._addresses():
             async for listed in ShardedWindow(self._applier.valkey, self._board, address).scan():
                 scores = {each.member.decode(): int(self._parse(each.place)[0]) for each in listed}
-                chunk.setdefault(_window(address), {}).update(scores)
+                chunk.setdefault(address, {}).update(scores)
                 size += len(scores)
                 if size >= KEYS_AT_ONCE:
                     yield chunk
@@ -222,14 +252,18 @@ class _Comparison:
 
     async def _addresses(self) -> AsyncIterator[WindowAddress]:
         """The windows that can be asked for now or later. Valkey may still hold older ones."""
-        oldest = self._index.rule.oldest(self._applier.clock())
+        now = self._applier.clock()
         async for address in self._applier.retention.addresses(self._board, 0):
-            if oldest is None or int(address.slot) >= oldest:
+            target = target_at(self._board, address)
+            if target is None or self._is_filled_later(target):
+                continue
+            until = target.zoned.held_until(target.slot)
+            if until is None or now < until:
                 yield address
 
-
-def _window(address: WindowAddress) -> Window:
-    return int(address.slot), address.cut.values
+    def _is_filled_later(self, target: Target) -> bool:
+        """Rolling windows are filled from their days, in the background or by the first read."""
+        return target.zoned.how == "fold"
 
 
 def _apart(left: _Scores, right: _Scores) -> list[_Doubt]:
