@@ -53,6 +53,17 @@ ROUTES = {
     "snapshot": ("get", f"{BOARD}/snapshots/{{snapshot}}"),
     "set_metadata": ("patch", MEMBER),
     "remove": ("delete", MEMBER),
+    "put_person": ("put", f"{PROJECT}/people/{{person}}"),
+    "put_people": ("post", f"{PROJECT}/people/batch"),
+    "person": ("get", f"{PROJECT}/people/{{person}}"),
+    "people": ("get", f"{PROJECT}/people"),
+    "remove_person": ("delete", f"{PROJECT}/people/{{person}}"),
+    "put_place": ("put", f"{PROJECT}/places/{{place}}"),
+    "put_places": ("post", f"{PROJECT}/places/batch"),
+    "place": ("get", f"{PROJECT}/places/{{place}}"),
+    "places": ("get", f"{PROJECT}/places"),
+    "remove_place": ("delete", f"{PROJECT}/places/{{place}}"),
+    "export_member": ("get", f"{PROJECT}/members/{{member}}/export"),
     "erase": ("delete", f"{PROJECT}/members/{{member}}"),
     "jobs": ("get", "/v1/jobs"),
     "request_job": ("post", "/v1/jobs/{name}/run"),
@@ -104,6 +115,10 @@ IN_BODY = {
     "submit_many": {"submissions"},
     "match": {"players", "winner", "ranks", "at", "id", "groups", "metadata"},
     "among": {"members"},
+    "put_person": {"name", "avatar_url", "place", "timezone"},
+    "put_people": {"people"},
+    "put_place": {"name", "timezone"},
+    "put_places": {"places"},
     "set_metadata": {"metadata", "id"},
 }
 # Parameters of this side of the wire, and of the wire alone.
@@ -229,7 +244,7 @@ def test_help_shows_signatures_and_docstrings(driver: type[Laurels | sync.Laurel
 def test_help_of_an_operation_of_a_client_leaves_self_out():
     with Client("http://127.0.0.1:1") as client:
         assert [*inspect.signature(client.standing).parameters] == [
-            "board", "member", "period", "slot", "group"
+            "board", "member", "period", "slot", "group", "people"
         ]  # fmt: skip
         told = pydoc.plain(pydoc.render_doc(client.standing))
         assert "standing(board: 'str', member: 'str', *, period:" in told

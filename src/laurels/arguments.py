@@ -15,7 +15,7 @@ Start = Literal["top", "bottom"]
 Compression = Literal["gzip", "zstd"]
 
 # What a keyword argument is when it is left out; None for those not listed here.
-DEFAULTS: Final[dict[str, object]] = {"limit": 100, "start": "top", "change": False}
+DEFAULTS: Final[dict[str, object]] = {"limit": 100, "start": "top", "change": False, "people": False}
 
 
 class InWindow(TypedDict, total=False):
@@ -48,7 +48,13 @@ class AboutMatch(TypedDict, total=False):
     metadata: dict[str, Any] | None
 
 
-class FirstPage(InWindow, total=False):
+class Entries(InWindow, total=False):
+    """The entries to read: with `people`, each has the name and avatar of its member."""
+
+    people: bool
+
+
+class FirstPage(Entries, total=False):
     """Where the first page of a window begins, and the length of a page."""
 
     limit: int
@@ -81,12 +87,36 @@ class ArchiveArguments(TypedDict, total=False):
     cursor: str | None
 
 
-class WatchArguments(InWindow, total=False):
+class WatchArguments(Entries, total=False):
     """What to watch: the first `limit` entries, and one member besides; after the update with this id."""
 
     limit: int
     member: str | None
     last_id: str | None
+
+
+class AboutPerson(TypedDict, total=False):
+    """What is known about a person. What is left out is not known."""
+
+    name: str | None
+    avatar_url: str | None
+    place: str | None
+    timezone: str | None
+
+
+class AboutPlace(TypedDict, total=False):
+    """What is known about a place. Without a timezone it has the default one."""
+
+    name: str | None
+    timezone: str | None
+
+
+class Listing(TypedDict, total=False):
+    """Which part of a list: what begins with a prefix, after a cursor."""
+
+    prefix: str | None
+    limit: int
+    cursor: str | None
 
 
 class Batching(TypedDict, total=False):
@@ -99,7 +129,12 @@ class Batching(TypedDict, total=False):
 
 def following(first: FirstPage, cursor: str) -> Paging:
     """The page after a cursor: the cursor keeps everything else that the first page was asked for."""
-    return {"cursor": cursor, "limit": first.get("limit", 100), "change": first.get("change", False)}
+    return {
+        "cursor": cursor,
+        "limit": first.get("limit", 100),
+        "change": first.get("change", False),
+        "people": first.get("people", False),
+    }
 
 
 Function = TypeVar("Function", bound="Callable[..., Any]")

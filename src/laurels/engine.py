@@ -29,10 +29,12 @@ from laurels.clock import system_clock
 from laurels.errors import InvalidInput
 from laurels.history import member_history
 from laurels.history.all_windows import AllWindows
+from laurels.history.archive_operations import ArchiveOperations
 from laurels.history.archived_windows import ArchivedWindows
 from laurels.history.erase import Eraser
 from laurels.history.export import BoardFiles
 from laurels.history.maintenance import Maintenance
+from laurels.history.member_export import MemberExporter
 from laurels.history.operator_status import OperatorStatus
 from laurels.history.recount import Recount
 from laurels.history.snapshots import SnapshotTaker
@@ -45,6 +47,10 @@ from laurels.jobs.overview import JobOverview
 from laurels.jobs.runner import Runner
 from laurels.journal.drain import Drain
 from laurels.journal.rebuild import Rebuilder
+from laurels.people.known import KnownPeople
+from laurels.people.operations import Directory, PeopleOperations
+from laurels.people.records import Person, Place
+from laurels.people.store import RecordStore
 from laurels.postgres.engine import Postgres
 from laurels.postgres.migrate import migrate
 from laurels.ratings.match import Match
@@ -54,7 +60,7 @@ from laurels.scores.feeds import Feeds
 from laurels.scores.idempotency import IdempotencyKeys
 from laurels.scores.live import LiveViews, View
 from laurels.scores.metadata import MetadataOperations, MetadataSetter
-from laurels.scores.page_query import PageQuery, WindowQuery
+from laurels.scores.page_query import EntriesQuery, PageQuery, WindowQuery
 from laurels.scores.queries import Reader
 from laurels.scores.removal import Remover
 from laurels.scores.rolling import Rolling
@@ -73,8 +79,8 @@ if TYPE_CHECKING:
 
     from laurels.arguments import (
         AboutMatch,
-        ArchiveArguments,
         Carried,
+        Entries,
         FirstPage,
         InWindow,
         Paging,
@@ -84,7 +90,6 @@ if TYPE_CHECKING:
     from laurels.boards.ordering import Score
     from laurels.boards.windows import WindowInfo
     from laurels.clock import Clock
-    from laurels.history.records import History, SnapshotList, SnapshotPage
     from laurels.jobs.state import JobInfo
     from laurels.ratings.match import Matched
     from laurels.scores.results import Among, Distribution, Entry, Page, Percentile, Standing
@@ -116,7 +121,9 @@ class Options(TypedDict, total=False):
 
 
 @spelled_out
-class Laurels(DefinitionOperations, WholeBoardOperations, MetadataOperations):
+class Laurels(
+    DefinitionOperations, WholeBoardOperations, ArchiveOperations, MetadataOperations, PeopleOperations
+):
     """A leaderboard engine, async. Boards are named `project/board`.
 
     With no URLs, in the arguments or in the settings, it starts Valkey and PostgreSQL itself, or joins those
@@ -192,15 +199,17 @@ class Laurels(DefinitionOperations, WholeBoardOperations, MetadataOperations):
         self._matches = MatchSubmitter(self.valkey, self._catalog, self._rolling, self.clock)
         self.idempotency_keys = IdempotencyKeys(self.valkey, self._catalog)
         journal = WindowJournal(self.postgres)
-        self._archived_windows = ArchivedWindows(
-            self._catalog, self.store, kept, Recount(journal), self.clock
+        self.archived_windows = ArchivedWindows(self._catalog, self.store, kept, Recount(journal), self.clock)
+        self.member_history = member_history.MemberHistory(
+            self.valkey, self._retention, self._rolling, self.archived_windows, journal
         )
-        self._member_history = member_history.MemberHistory(
-            self.valkey, self._retention, self._rolling, self._archived_windows, journal
-        )
-        self._reader = Reader(self.valkey, self._catalog, self._rolling, self.clock, self._archived_windows)
-        self.all_windows = AllWindows(self._reader, self._archived_windows)
-        self.live = LiveViews(self.valkey, self._catalog, self._reader, self.clock)
+        self._reader = Reader(self.valkey, self._catalog, self._rolling, self.clock, self.archived_windows)
+        people, places = RecordStore(self.postgres, Person), RecordStore(self.postgres, Place)
+        self.known_people = KnownPeople(self.valkey, people)
+        self.people_directory = Directory(Person, people, self.known_people.changed)
+        self.places_directory = Directory(Place, places)
+        self.all_windows = AllWindows(self._reader, self.archived_windows, self.known_people)
+        self.live = LiveViews(self.valkey, self._catalog, self._reader, self.known_people, self.clock)
         kept_boards = (self.store, kept, self._retention, self._rolling, self.clock)
         self.snapshot_taker = SnapshotTaker(self.valkey, self._catalog, *kept_boards)
         self.maintenance = Maintenance(self.valkey, self._catalog, *kept_boards)
@@ -210,7 +219,6 @@ class Laurels(DefinitionOperations, WholeBoardOperations, MetadataOperations):
         self.board_files = BoardFiles(
             self.valkey, self._catalog, self.definer, self._retention, self._rolling, self.clock
         )
-        self.eraser = Eraser(self.valkey, *over_all)
         self.operator_status = OperatorStatus(
             self.valkey, self.postgres, self.store, self.drain.journal_streams
         )
@@ -220,7 +228,17 @@ class Laurels(DefinitionOperations, WholeBoardOperations, MetadataOperations):
             self._submitter.acting_for("campus"),
         )
         self.index_definer = self.definer.acting_for("index")
-        self.activity = Activity(self.valkey, self._campuses, boards, self._reader, self.clock)
+        people_of_campuses = (people, places, self.settings.campus_timezone)
+        self.activity = Activity(
+            self.valkey, self._campuses, boards, self._reader, people_of_campuses, self.clock
+        )
+        self.known_people.sources["campus"] = self.activity.people
+        self.eraser = Eraser(
+            self.valkey, *over_all, {"campus": self.activity.eraser}, self.people_directory.remove
+        )
+        self.member_exporter = MemberExporter(
+            self.valkey, *over_all[:5], people, {"campus": self.activity.exporter}
+        )
         self._overview = JobOverview(self.postgres, AGENDA, self.clock)
         if self._servers is not None if self._jobs is None else self._jobs:
             self._working = asyncio.create_task(Runner(self, AGENDA, LOOPS).run(asyncio.Event()))
@@ -392,20 +410,20 @@ class Laurels(DefinitionOperations, WholeBoardOperations, MetadataOperations):
         finally:
             follower.leave()
 
-    async def standing(self, board: str, member: str, **where: Unpack[InWindow]) -> Standing:
+    async def standing(self, board: str, member: str, **where: Unpack[Entries]) -> Standing:
         """One member's standing, also in a window that only the archive has."""
-        return await self.all_windows.standing(BoardRef.parse(board), WindowQuery.of(where), member)
+        return await self.all_windows.standing(BoardRef.parse(board), EntriesQuery.of(where), member)
 
     async def around(
-        self, board: str, member: str, above: int = 5, below: int = 5, **where: Unpack[InWindow]
+        self, board: str, member: str, above: int = 5, below: int = 5, **where: Unpack[Entries]
     ) -> Page:
         """A member with those just above and below it."""
-        ref, query = BoardRef.parse(board), WindowQuery.of(where)
+        ref, query = BoardRef.parse(board), EntriesQuery.of(where)
         return await self.all_windows.around(ref, query, member, above, below)
 
-    async def among(self, board: str, members: Iterable[str], **where: Unpack[InWindow]) -> Among:
+    async def among(self, board: str, members: Iterable[str], **where: Unpack[Entries]) -> Among:
         """These members ranked among themselves, each with its rank among all."""
-        return await self._reader.among(BoardRef.parse(board), WindowQuery.of(where), list(members))
+        return await self.all_windows.among(BoardRef.parse(board), EntriesQuery.of(where), list(members))
 
     async def percentile(self, board: str, share: float, **where: Unpack[InWindow]) -> Percentile:
         """The score that this share of the entries is no better than."""
@@ -414,27 +432,6 @@ class Laurels(DefinitionOperations, WholeBoardOperations, MetadataOperations):
     async def distribution(self, board: str, buckets: int = 20, **where: Unpack[InWindow]) -> Distribution:
         """A histogram of the scores."""
         return await self._reader.distribution(BoardRef.parse(board), WindowQuery.of(where), buckets)
-
-    async def history(
-        self, board: str, member: str, *, limit: int = 30, **paging: Unpack[ArchiveArguments]
-    ) -> History:
-        """A member's standings in windows that ended, newest first: live, from snapshots or the journal."""
-        period, group, cursor = _archive_part(paging)
-        asked = member_history.HistoryQuery(period, group, limit, cursor)
-        return await self._member_history.history(BoardRef.parse(board), member, asked)
-
-    async def snapshots(
-        self, board: str, *, limit: int = 100, **paging: Unpack[ArchiveArguments]
-    ) -> SnapshotList:
-        """The board's snapshots, newest first."""
-        period, group, cursor = _archive_part(paging)
-        return await self._archived_windows.listed(BoardRef.parse(board), period, group, limit, cursor)
-
-    async def snapshot(
-        self, board: str, snapshot: str, *, limit: int = 100, cursor: str | None = None
-    ) -> SnapshotPage:
-        """A page of one snapshot, by its id."""
-        return await self._archived_windows.snapshot(BoardRef.parse(board), snapshot, limit, cursor)
 
     async def jobs(self) -> list[JobInfo]:
         """The background jobs and their state."""
@@ -466,7 +463,3 @@ class Laurels(DefinitionOperations, WholeBoardOperations, MetadataOperations):
     async def remove(self, board: str, member: str, *, durability: Durability | None = None) -> bool:
         """Removes a member from every live window and group; returns whether it was in any."""
         return await self._remover.remove(BoardRef.parse(board), member, self._durability(durability))
-
-
-def _archive_part(paging: ArchiveArguments) -> tuple[str | None, str | None, str | None]:
-    return paging.get("period"), group_text(paging.get("group")), paging.get("cursor")

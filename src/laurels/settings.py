@@ -96,10 +96,19 @@ def _origin(value: str) -> str:
     return value
 
 
+def _image_host(value: str) -> str:
+    if not re.fullmatch(r"(https?://)?(\*\.)?[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:\d{1,5})?", value):
+        raise ValueError(f"{value!r} is not a host: write images.example.com or https://*.example.com:8443")
+    return value
+
+
 AccessLogMode = Literal["all", "errors", "off"]
 Rate = Annotated[str | None, BeforeValidator(_rate)]
 Networks = Annotated[tuple[Annotated[str, AfterValidator(_network)], ...], NoDecode, BeforeValidator(_listed)]
 Origins = Annotated[tuple[Annotated[str, AfterValidator(_origin)], ...], NoDecode, BeforeValidator(_listed)]
+ImageHosts = Annotated[
+    tuple[Annotated[str, AfterValidator(_image_host)], ...], NoDecode, BeforeValidator(_listed)
+]
 WholeNumber = Annotated[int, BeforeValidator(_no_boolean)]
 
 
@@ -156,7 +165,9 @@ class Settings(BaseSettings):
         "`timezone`. By default `campuses`, if there is such a table.",
     )
     campus_timezone: str = Field(
-        default="UTC", min_length=1, description="The timezone of a campus whose row has none."
+        default="UTC",
+        min_length=1,
+        description="The timezone of a campus, or of another place, that has none.",
     )
     durability: Literal["fast", "fsync", "replicated"] = Field(
         default="fast",
@@ -205,6 +216,11 @@ class Settings(BaseSettings):
         default=(),
         description="Origins whose pages may call the API from a browser: a list, separated by commas in a "
         "variable; `*` allows all.",
+    )
+    image_hosts: ImageHosts = Field(
+        default=(),
+        description="Hosts whose images the pages may show, as avatars: a list, separated by commas in a "
+        "variable: `images.example.com`, `*.example.com` or `https://images.example.com:8443`.",
     )
     metrics_public: bool = Field(
         default=False,

@@ -16,10 +16,13 @@ from typing import Any
 import redis
 
 from laurels.activity import consume
+from laurels.activity.campus_people import CampusPeople
 from laurels.activity.campuses import UserCampuses
 from laurels.activity.store.people import CampusStore
 from laurels.activity.valkey_keys import GROUP, STREAMS, ActivityKeys
 from laurels.clock import FixedClock
+from laurels.people.records import Person, Place
+from laurels.people.store import RecordStore
 from laurels.postgres.engine import Postgres
 from laurels.valkey.client import Valkey
 
@@ -34,7 +37,9 @@ consume.ENTRIES_TOGETHER = int(TOGETHER)  # pyright: ignore[reportConstantRedefi
 
 async def work() -> None:
     valkey, postgres = Valkey(VALKEY_URL), Postgres(POSTGRES_URL)
-    campuses = UserCampuses(valkey, CampusStore(postgres), ActivityKeys(cluster=valkey.is_cluster))
+    stored = CampusStore(postgres), RecordStore(postgres, Person), RecordStore(postgres, Place)
+    people = CampusPeople(*stored, "UTC")
+    campuses = UserCampuses(valkey, people, ActivityKeys(cluster=valkey.is_cluster))
     await consume.Accrual(valkey, campuses, FixedClock(int(NOW))).run()
 
 

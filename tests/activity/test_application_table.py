@@ -122,14 +122,14 @@ class TestSettings:
 
     async def test_may_be_queries(self, postgres: Postgres, run: Run):
         await run(
-            "CREATE TABLE people (number text, school text, tags jsonb)",
-            f"INSERT INTO people VALUES ('{ADA}', '{NORTH}', '{{\"nick\": \"a:b %\"}}')",
+            "CREATE TABLE students (number text, school text, tags jsonb)",
+            f"INSERT INTO students VALUES ('{ADA}', '{NORTH}', '{{\"nick\": \"a:b %\"}}')",
             f"CREATE TABLE schools (number text); INSERT INTO schools VALUES ('{NORTH}')",
         )
         users = (
             "SELECT number::uuid AS id, school::uuid AS campus_id, tags ->> 'nick' AS handle "
             "-- a comment: :x %s\n"
-            "FROM people WHERE tags ->> 'nick' LIKE '%:b %';"
+            "FROM students WHERE tags ->> 'nick' LIKE '%:b %';"
         )
         given = CampusSources(users, "select number as id, 'North' as name from schools", "Europe/Oslo")
         store = CampusStore(postgres, given)
@@ -142,17 +142,17 @@ class TestSettings:
         [
             ("members", "campus_users: there is no table members"),
             ("app.members", "campus_users: there is no table app.members"),
-            ("people", "campus_users: people has id, email, but lacks campus_id"),
-            ("SELECT id FROM people", "campus_users: the query has id, but lacks campus_id"),
-            ("SELECT id, FROM people", "campus_users: the query fails: syntax error"),
-            ("SELECT 1 AS id; DROP TABLE people", "campus_users: the query fails: syntax error"),
-            ("people; DROP TABLE people", "is neither the name of a table nor a query"),
+            ("students", "campus_users: students has id, email, but lacks campus_id"),
+            ("SELECT id FROM students", "campus_users: the query has id, but lacks campus_id"),
+            ("SELECT id, FROM students", "campus_users: the query fails: syntax error"),
+            ("SELECT 1 AS id; DROP TABLE students", "campus_users: the query fails: syntax error"),
+            ("students; DROP TABLE students", "is neither the name of a table nor a query"),
         ],
     )
     async def test_that_cannot_be_read_stop_the_start(
         self, postgres: Postgres, run: Run, users: str, problem: str
     ):
-        await run("CREATE TABLE people (id uuid, email text)")
+        await run("CREATE TABLE students (id uuid, email text)")
         store = CampusStore(postgres, CampusSources(users=users))
         with pytest.raises(StartupError) as caught:
             await store.require()
@@ -160,7 +160,7 @@ class TestSettings:
         assert "\n" not in str(caught.value)
         with pytest.raises(Unavailable):
             await store.users([ADA])
-        await run("SELECT * FROM people")
+        await run("SELECT * FROM students")
 
     async def test_an_unknown_timezone_stops_the_start(self, postgres: Postgres):
         store = CampusStore(postgres, CampusSources(timezone="Europe/Osloo"))
@@ -217,7 +217,7 @@ async def test_a_table_that_changes_is_read_as_it_is_now(postgres: Postgres, run
 
 
 async def test_invented_people_go_into_no_table_of_a_setting(postgres: Postgres):
-    store = CampusStore(postgres, CampusSources(users="people"))
+    store = CampusStore(postgres, CampusSources(users="students"))
     with pytest.raises(InvalidInput, match="unset the setting campus_users"):
         await store.put_users([User(ADA)])
 

@@ -18,6 +18,7 @@ from laurels.activity.counters import Counters
 from laurels.activity.dirty_days import DirtyDay
 from laurels.activity.store.people import User
 from laurels.activity.valkey_keys import shard_of
+from laurels.people.records import Place
 from laurels.valkey import activity, streams
 
 if TYPE_CHECKING:
@@ -190,12 +191,13 @@ async def test_parked_effects_are_released_once(accruing: AccrualStage, monkeypa
     assert (await accruing.day(ada))["rooms_joined"] == "1"
 
 
-async def test_an_unknown_campus_counts_as_none(accruing: AccrualStage):
-    (ada,) = await accruing.users(1)
-    await accruing.valkey.command("SET", accruing.keys.campus_of(ada), str(uuid4()))
+async def test_an_unknown_campus_counts_and_becomes_a_place(accruing: AccrualStage):
+    (ada,), campus = await accruing.users(1), str(uuid4())
+    await accruing.valkey.command("SET", accruing.keys.campus_of(ada), campus)
     await accruing.add(valkey_keys.HEARTBEATS, {"user_id": ada})
     await accruing.accrual.run_once()
-    assert (await accruing.accrual.parked(), await accruing.day(ada)) == (1, {})
+    assert (await accruing.accrual.parked(), await accruing.day(ada)) == (0, {"touched": "1"})
+    assert await accruing.laurels.place("campus", campus) == Place(campus)
 
 
 async def test_an_event_whose_day_has_expired_is_counted_as_late_and_changes_nothing(accruing: AccrualStage):

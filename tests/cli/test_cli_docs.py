@@ -14,6 +14,7 @@ from laurels.cli.application import COMMANDS, loaded
 from laurels.cli.boards_file import read_boards
 
 DOCUMENTS = Path(__file__).parents[2] / "docs" / "reference"
+GROUPS = ("people", "places", "keys", "secrets")
 OF_ALL = {"--data-dir", "--json", "--help"}
 
 
@@ -47,10 +48,10 @@ def test_every_command_and_option_is_documented():
 
 def test_the_options_of_all_commands_belong_to_all():
     tree: dict[str, Any] = {name: loaded(name) for name in COMMANDS}
-    inner = [pair for name in ("keys", "secrets") for pair in tree[name].commands.items()]
+    inner = [pair for name in GROUPS for pair in tree[name].commands.items()]
     for name, command in [*tree.items(), *inner]:
         options = {option for parameter in command.params for option in parameter.opts}
-        assert name in ("keys", "secrets", "version") or {"--data-dir", "--json"} <= options
+        assert name in (*GROUPS, "version") or {"--data-dir", "--json"} <= options
 
 
 @pytest.fixture

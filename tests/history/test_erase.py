@@ -50,10 +50,10 @@ async def everything_in_postgres(laurels: Laurels) -> list[bytes]:
     found: list[bytes] = []
     async with laurels.postgres.reading() as connection:
         tables = await connection.execute(
-            text("SELECT relname FROM pg_stat_user_tables WHERE schemaname = current_schema()")
+            text("SELECT quote_ident(schemaname) || '.' || quote_ident(relname) FROM pg_stat_user_tables")
         )
         for table in tables.scalars().all():
-            rows = await connection.execute(text(f'SELECT * FROM "{table}"'))  # noqa: S608  # its own names
+            rows = await connection.execute(text(f"SELECT * FROM {table}"))  # noqa: S608  # its own names
             found += [repr(tuple(row)).encode() for row in rows]
     return found
 

@@ -119,3 +119,15 @@ async def test_metrics_tell_of_jobs(client: AsyncClient, laurels: Laurels):
     assert (
         'laurels_job_runs_total{job="retention",outcome="failed"} 0.0' in (await client.get("/metrics")).text
     )
+
+
+async def test_archived_windows_have_people_on_request(client: AsyncClient, archived: str):
+    await client.put(f"{archived.partition('/boards/')[0]}/people/ada", json={"name": "Ada"})
+    (taken,) = (await client.get(f"{archived}/snapshots")).json()["snapshots"]
+    for path, where in (
+        (f"{archived}/snapshots/{taken['id']}", {}),
+        (f"{archived}/entries", {"slot": "2025-10-24"}),
+    ):
+        named = (await client.get(path, params={**where, "people": "true"})).json()["entries"]
+        assert [each.get("person") for each in named] == [{"name": "Ada", "avatar_url": None}, None, None]
+        assert not any("person" in each for each in (await client.get(path, params=where)).json()["entries"])

@@ -142,7 +142,18 @@ OPERATIONS: dict[tuple[str, str], Asked] = {
     ("GET", f"{PROJECT}/secrets"): Asked("administrators"),
     ("POST", f"{PROJECT}/secrets"): Asked("administrators", 201, body={"use": "signatures"}),
     ("DELETE", f"{PROJECT}/secrets/{{id}}"): Asked("administrators", 204),
+    ("GET", f"{PROJECT}/members/{{member}}/export"): Asked("administrators"),
     ("DELETE", f"{PROJECT}/members/{{member}}"): Asked("administrators"),
+    ("GET", f"{PROJECT}/people"): Asked("readers"),
+    ("POST", f"{PROJECT}/people/batch"): Asked("administrators", body=[]),
+    ("PUT", f"{PROJECT}/people/{{person}}"): Asked("administrators", body={}),
+    ("GET", f"{PROJECT}/people/{{person}}"): Asked("readers"),
+    ("DELETE", f"{PROJECT}/people/{{person}}"): Asked("administrators", 204),
+    ("GET", f"{PROJECT}/places"): Asked("readers"),
+    ("POST", f"{PROJECT}/places/batch"): Asked("administrators", body=[]),
+    ("PUT", f"{PROJECT}/places/{{place}}"): Asked("administrators", body={}),
+    ("GET", f"{PROJECT}/places/{{place}}"): Asked("readers"),
+    ("DELETE", f"{PROJECT}/places/{{place}}"): Asked("administrators", 204),
     ("GET", "/v1/jobs"): Asked("operators"),
     ("POST", "/v1/jobs/{name}/run"): Asked("operators", 202),
     ("POST", f"{BOARD}/preview"): Asked("administrators", body={}),
@@ -244,6 +255,7 @@ async def set_up(laurels: Laurels, project: str, player: str) -> Stage:
     for caller in ("session", "session of another page"):
         secrets[caller] = await sessions.begin(laurels.valkey, digest_of(secrets["admin key"]))
     path = {"project": project, "board": "arcade", "member": "ada", "p": "0.5", "game": project}
+    path |= {"person": "ada", "place": "oslo"}
     others = {"range": "d", "user": "ada", "snapshot": "1", "name": "snapshots", "letter": "campus.1-1"}
     students = {"scope": "overall", "user_id": STUDENT.id}
     return Stage(project, secrets, path | others | students)
@@ -256,6 +268,9 @@ async def restore(laurels: Laurels, scene: Stage, path: str) -> None:
     await laurels.remove(board, "bob")
     await laurels.submit(board, "ada", 100)
     await laurels.set_metadata(board, "ada", None)
+    if "/people" in path or "/places" in path:
+        await laurels.put_person(scene.project, "ada")
+        await laurels.put_place(scene.project, "oslo")
     if path == "/console/session":
         scene.secrets["session"] = await sessions.begin(laurels.valkey, digest_of(scene.secrets["admin key"]))
     if "{letter}" in path:

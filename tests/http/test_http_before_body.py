@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 VALUES = {
     "project": "before-body", "game": "before-body", "board": "arcade", "range": "d", "user": "ada",
     "member": "ada", "prefix": "lk_12345678", "id": "ls_12345678", "name": "snapshots", "letter": "1.1.1-1",
+    "person": "ada", "place": "oslo",
 }  # fmt: skip
 # Signing in is what makes somebody known; it is for pages of the console alone.
 SIGN_IN = ("POST", "/console/session")

@@ -196,7 +196,10 @@ async def test_int64_scores_are_strings_in_every_answer(client: AsyncClient, int
         (
             "top=10",
             "top",
-            "there is no such parameter; it has: period, slot, group, limit, from, cursor, rank, change",
+            (
+                "there is no such parameter; "
+                "it has: period, slot, group, limit, from, cursor, rank, change, people"
+            ),
         ),
     ],
 )

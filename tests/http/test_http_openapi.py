@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 ROUTES, RULES = (hooks.filled((REFERENCE / name).read_text()) for name in ("http-routes.md", "http.md"))
 BOARD = "/v1/projects/{project}/boards/{board}"
+PEOPLE, PLACES = "/v1/projects/{project}/people", "/v1/projects/{project}/places"
 CONTRACT = {
     ("GET", "/v1/projects"),
     ("GET", "/v1/projects/{project}/boards"),
@@ -54,6 +55,17 @@ CONTRACT = {
     ("GET", f"{BOARD}/snapshots"),
     ("GET", f"{BOARD}/snapshots/{{snapshot}}"),
     ("DELETE", "/v1/projects/{project}/members/{member}"),
+    ("GET", "/v1/projects/{project}/members/{member}/export"),
+    ("GET", PEOPLE),
+    ("POST", f"{PEOPLE}/batch"),
+    ("PUT", f"{PEOPLE}/{{person}}"),
+    ("GET", f"{PEOPLE}/{{person}}"),
+    ("DELETE", f"{PEOPLE}/{{person}}"),
+    ("GET", PLACES),
+    ("POST", f"{PLACES}/batch"),
+    ("PUT", f"{PLACES}/{{place}}"),
+    ("GET", f"{PLACES}/{{place}}"),
+    ("DELETE", f"{PLACES}/{{place}}"),
     ("GET", "/v1/jobs"),
     ("POST", "/v1/jobs/{name}/run"),
     ("POST", f"{BOARD}/preview"),

@@ -166,3 +166,24 @@ async def test_without_pages_there_are_links(tmp_path: Path):
     async with browser(tmp_path) as client:
         answer = await client.get("/")
     assert answer.json() == pages.LINKS
+
+
+async def test_images_of_named_hosts_are_allowed_and_the_page_knows_them(
+    built: httpx.AsyncClient, tmp_path: Path
+):
+    del built  # makes the files
+    hosts = ("images.example.com", "https://*.example.org:8443")
+    named = '<base href="./" /><meta name="image-hosts" content="" />'
+    (tmp_path / "index.html").write_text(PAGE.replace('<base href="./" />', named))
+    app = Starlette(routes=pages.routes(tmp_path, hosts))
+    async with httpx.AsyncClient(
+        transport=httpx.ASGITransport(app), base_url="http://laurels.test"
+    ) as client:
+        answer = await client.get("/leaderboards")
+    policy = answer.headers["content-security-policy"]
+    assert "img-src 'self' data: images.example.com https://*.example.org:8443;" in policy
+    assert 'content="images.example.com https://*.example.org:8443"' in answer.text
+
+
+async def test_without_named_hosts_only_our_own_images_are_allowed(built: httpx.AsyncClient):
+    assert "img-src 'self' data:;" in (await built.get("/")).headers["content-security-policy"]

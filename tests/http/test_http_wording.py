@@ -106,6 +106,8 @@ def routes(document: Schema, project: str) -> Iterator[Route]:
         "game": project,
         "board": "arcade",
         "member": "ada",
+        "person": "ada",
+        "place": "oslo",
         "user": "ada",
         "range": "d",
     }

@@ -1,8 +1,8 @@
 """Finds the campus of each user: in Valkey, or else in PostgreSQL.
 
 The backend sets `user:campus:USER` in Valkey when a profile changes. A campus that is missing there is read
-from PostgreSQL and cached in Valkey for an hour. A campus that PostgreSQL does not have counts as unknown,
-because its timezone is.
+from PostgreSQL and cached in Valkey for an hour. A campus that PostgreSQL does not have becomes a place with
+the default timezone.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final
 
-from laurels.activity.store.application_table import is_uuid
+from laurels.activity.campus_people import campus_id
 from laurels.activity.valkey_keys import shard_of
 from laurels.errors import LaurelsError
 from laurels.logs import get_logger
@@ -19,7 +19,8 @@ from laurels.valkey import strings
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from laurels.activity.store.people import Campus, CampusStore
+    from laurels.activity.campus_people import CampusPeople
+    from laurels.activity.store.people import Campus
     from laurels.activity.valkey_keys import ActivityKeys
     from laurels.valkey.client import Valkey
 
@@ -33,7 +34,7 @@ log = get_logger("laurels.activity")
 
 
 class UserCampuses:
-    def __init__(self, valkey: Valkey, store: CampusStore, keys: ActivityKeys) -> None:
+    def __init__(self, valkey: Valkey, store: CampusPeople, keys: ActivityKeys) -> None:
         self._valkey = valkey
         self._store = store
         self._keys = keys
@@ -49,8 +50,7 @@ class UserCampuses:
         found = {user: self._known[id_] for user, id_ in cached.items() if id_ in self._known}
         missing = [user for user in users if user not in cached]
         if missing:
-            given = await self._store.campuses_of(missing)
-            stored = {user: campus for user, campus in given.items() if is_uuid(campus.id)}
+            stored = await self._store.campuses_of(missing)
             await self._cache(stored)
             found |= stored
         return found
@@ -69,10 +69,10 @@ class UserCampuses:
             strings.get_texts([*map(self._keys.campus_of, chunk)]) for chunk in chunks
         )
         return {
-            user: campus.lower()
+            user: id_
             for chunk, answer in zip(chunks, answers, strict=True)
             for user, campus in zip(chunk, answer, strict=True)
-            if campus
+            if campus and (id_ := campus_id(campus))
         }
 
     async def _cache(self, campuses: dict[str, Campus]) -> None:
@@ -90,7 +90,7 @@ class UserCampuses:
         if not wanted or (wanted <= self._known.keys() and now - self._refreshed < CAMPUS_SECONDS):
             return
         try:
-            self._known = {campus.id: campus for campus in await self._store.campuses() if is_uuid(campus.id)}
+            self._known = await self._store.known(wanted)
             self._refreshed = now
         except LaurelsError as error:
             if not wanted <= self._known.keys():

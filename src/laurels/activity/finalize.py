@@ -29,10 +29,11 @@ from laurels.valkey import hashes, sets
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 
+    from laurels.activity.campus_people import CampusPeople
     from laurels.activity.policy import CampusPolicy
     from laurels.activity.rankings import Rankings
     from laurels.activity.store.days import Finalizing, KnownStreak, StreakRow
-    from laurels.activity.store.people import Campus, CampusStore
+    from laurels.activity.store.people import Campus
     from laurels.clock import Clock
     from laurels.moments import Moment
     from laurels.valkey.client import Valkey
@@ -50,7 +51,7 @@ USERS_A_CALL: Final = 500
 @dataclass(frozen=True)
 class Finalizer:
     valkey: Valkey
-    campuses: CampusStore
+    campuses: CampusPeople
     days: CampusDays
     rankings: Rankings
     totals: Totals

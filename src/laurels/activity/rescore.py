@@ -27,11 +27,12 @@ from laurels.valkey import keyspace
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from laurels.activity.campus_people import CampusPeople
     from laurels.activity.counters import Counters
     from laurels.activity.dirty_days import DirtyDay
     from laurels.activity.rankings import Rankings
     from laurels.activity.store.days import CampusDays
-    from laurels.activity.store.people import Campus, CampusStore
+    from laurels.activity.store.people import Campus
     from laurels.activity.store.totals import Totals
     from laurels.clock import Clock
     from laurels.valkey.client import Valkey
@@ -46,7 +47,7 @@ log = get_logger("laurels.campus")
 @dataclass(frozen=True)
 class Rescorer:
     valkey: Valkey
-    campuses: CampusStore
+    campuses: CampusPeople
     days: CampusDays
     rankings: Rankings
     totals: Totals

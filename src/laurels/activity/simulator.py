@@ -54,7 +54,7 @@ class SimulatedCampus(NamedTuple):
     timezone: str
 
 
-class Person(NamedTuple):
+class SimulatedPerson(NamedTuple):
     id: str
     handle: str
     campus: int
@@ -99,14 +99,14 @@ class World:
             for residents in self.residents
         ]
 
-    def _person(self, number: int, plan: SimulationPlan, chance: Random) -> Person:
+    def _person(self, number: int, plan: SimulationPlan, chance: Random) -> SimulatedPerson:
         campus = number % plan.campuses
         near, anywhere = self.residents[campus], range(plan.users)
         friends = {chance.choice(anywhere if chance.random() < 0.05 else near) for _ in range(FRIENDS)} - {
             number
         }
         handle = f"{chance.choice(NAMES)}_{number}"
-        return Person(_uuid(chance), handle, campus, tuple(sorted(friends)))
+        return SimulatedPerson(_uuid(chance), handle, campus, tuple(sorted(friends)))
 
     def random_person(self, campus: int, chance: Random) -> int:
         weights = self.liveliness[campus]

@@ -12,6 +12,7 @@ from uuid import UUID
 from laurels.activity.days import Day, day_at, day_of
 from laurels.activity.rankings import DAYS, PERIODS, board_of, is_sound, slot_of
 from laurels.activity.scoring import SCOPES
+from laurels.activity.store.people import User
 from laurels.activity.store.reads import RankedUser
 from laurels.activity.streaks import Streak, date_of, days_from
 from laurels.errors import InvalidInput, NotFound
@@ -23,9 +24,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
+    from laurels.activity.campus_people import CampusPeople
+    from laurels.activity.campuses import UserCampuses
     from laurels.activity.rankings import Period
     from laurels.activity.scoring import Scope
-    from laurels.activity.store.people import Campus, CampusStore, User
+    from laurels.activity.store.people import Campus
     from laurels.activity.store.reads import ActiveDay, CampusReads, EarnedBadge
     from laurels.clock import Clock
     from laurels.scores.queries import Reader
@@ -82,9 +85,17 @@ class Summary:
 
 
 class CampusReader:
-    def __init__(self, reader: Reader, store: CampusStore, reads: CampusReads, clock: Clock) -> None:
+    def __init__(
+        self,
+        reader: Reader,
+        store: CampusPeople,
+        user_campuses: UserCampuses,
+        reads: CampusReads,
+        clock: Clock,
+    ) -> None:
         self._reader = reader
         self._store = store
+        self._user_campuses = user_campuses
         self._reads = reads
         self._clock = clock
 
@@ -110,9 +121,9 @@ class CampusReader:
 
     async def summary(self, user_id: str) -> Summary:
         """The summary of a user today."""
-        user = (await self._store.users([user_id])).get(user_id)
-        campus = await self._store.campus(user.campus_id) if user and user.campus_id else None
-        if user is None or campus is None or not is_sound(campus):
+        user = (await self._store.users([user_id])).get(user_id, User(user_id))
+        campus = (await self._user_campuses.of([user_id])).get(user_id)
+        if campus is None or not is_sound(campus):
             raise NotFound(f"the user {user_id} belongs to no campus")
         today = day_at(campus.timezone, self._clock())
         places: dict[Scope, RankedUser | None] = {}

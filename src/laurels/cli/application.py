@@ -60,6 +60,8 @@ COMMANDS: Final = {
         "demo:demo", "Invent scores for the board demo/arcade, or campuses with users and events."
     ),
     "version": Listed("version:version", "Print the versions of Laurels and Python."),
+    "people": Listed("people:app", "Import, list and change the people of a project."),
+    "places": Listed("places:app", "Import, list and change the places of a project."),
     "keys": Listed("keys:app", "Create, list and revoke API keys."),
     "secrets": Listed("project_secrets:app", "Create, list and revoke secrets of projects."),
 }

@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO
+from typing import TYPE_CHECKING, Annotated, BinaryIO, TypeVar
 
 import msgspec
 import typer
@@ -44,7 +44,9 @@ class Loaded(msgspec.Struct, frozen=True):
     rejected: list[RefusedLine]
 
 
-_decode = msgspec.json.Decoder(Submission).decode
+Given = TypeVar("Given")
+
+_decoder = msgspec.json.Decoder(Submission)
 
 
 def load(
@@ -60,7 +62,7 @@ def load(
     session = CommandSession(data_dir, as_json=json)
 
     async def send(laurels: "Laurels") -> Loaded:
-        with _opened(file) as (stream, size), session.output.counting(f"Loading {board}") as progress:
+        with opened(file) as (stream, size), session.output.counting(f"Loading {board}") as progress:
             numbers = array("Q")
             lines = _csv_lines(stream) if file.endswith(".csv") else _json_lines(stream)
             result = await laurels.submit_many(
@@ -97,7 +99,7 @@ def _estimate(done: int, stream: BinaryIO, size: int) -> int:
 
 
 @contextmanager
-def _opened(file: str) -> "Generator[tuple[BinaryIO, int]]":
+def opened(file: str) -> "Generator[tuple[BinaryIO, int]]":
     """The file and its size in bytes; 0 if unknown."""
     if file == "-":
         yield sys.stdin.buffer, 0
@@ -112,22 +114,26 @@ def _opened(file: str) -> "Generator[tuple[BinaryIO, int]]":
 
 def _json_lines(stream: BinaryIO) -> Iterator[tuple[int, Submission | InvalidInput]]:
     """One submission a line, as in the batch route."""
-    for number, line in enumerate(_lines(stream), 1):
+    for number, line in enumerate(lines_of(stream), 1):
         if line.strip():
-            try:
-                yield number, _decode(line)
-            except msgspec.ValidationError as error:
-                wrong = of_msgspec(error, Submission)
-                yield number, InvalidInput.at(wrong.field, wrong.detail)
-            except UnicodeDecodeError:
-                yield number, InvalidInput("not UTF-8")
-            except (msgspec.DecodeError, RecursionError) as error:
-                is_long = len(line) > LINE_BYTES
-                why = f"a line has at most {LINE_BYTES} bytes" if is_long else str(error)
-                yield number, InvalidInput(why)
+            yield number, json_line(line, _decoder)
 
 
-def _lines(stream: BinaryIO) -> Iterator[bytes]:
+def json_line(line: bytes, decoder: msgspec.json.Decoder[Given]) -> Given | InvalidInput:
+    """What a line of NDJSON has, or why it is refused."""
+    try:
+        return decoder.decode(line)
+    except msgspec.ValidationError as error:
+        wrong = of_msgspec(error, decoder.type)
+        return InvalidInput.at(wrong.field, wrong.detail)
+    except UnicodeDecodeError:
+        return InvalidInput("not UTF-8")
+    except (msgspec.DecodeError, RecursionError) as error:
+        is_long = len(line) > LINE_BYTES
+        return InvalidInput(f"a line has at most {LINE_BYTES} bytes" if is_long else str(error))
+
+
+def lines_of(stream: BinaryIO) -> Iterator[bytes]:
     """The lines of a file. A line that is too long is cut one byte after the limit."""
     mark = codecs.BOM_UTF8  # some programs begin a file with it
     while line := stream.readline(LINE_BYTES + 1):
@@ -141,7 +147,7 @@ def _lines(stream: BinaryIO) -> Iterator[bytes]:
 def _csv_lines(stream: BinaryIO) -> Iterator[tuple[int, Submission | InvalidInput]]:
     """Columns member and score, optionally at and id; every other column is a group dimension."""
     # Bytes that are not UTF-8 become lone surrogates, which the check of the member refuses.
-    rows = csv.reader((line.decode("utf-8", "surrogateescape") for line in _lines(stream)), strict=True)
+    rows = csv.reader((line.decode("utf-8", "surrogateescape") for line in lines_of(stream)), strict=True)
     columns = [name.strip() for name in next(rows, list[str]())]
     if not {"member", "score"} <= set(columns):
         raise InvalidInput("the first line must name the columns, member and score among them")

@@ -43,6 +43,19 @@ Id: TypeAlias = Annotated[
     str | None, typer.Option("--id", metavar="ID", help="A repeat with the same id does not count again.")
 ]
 
+Project: TypeAlias = Annotated[str, typer.Option(metavar="PROJECT", help="The project.")]
+Prefix: TypeAlias = Annotated[
+    str | None, typer.Option(metavar="TEXT", help="Only those whose id or name begins with it.")
+]
+RecordsFile: TypeAlias = Annotated[
+    str, typer.Argument(metavar="FILE", help="A .csv or NDJSON file, or - for NDJSON on stdin.")
+]
+Column: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(metavar="FIELD=COLUMN", help="A column with another name: name=nickname. Can be repeated."),
+]
+DryRun: TypeAlias = Annotated[bool, typer.Option("--dry-run", help="Check the file, and write nothing.")]
+
 
 def parse_time(text: str, field: str = "--at") -> datetime:
     try:

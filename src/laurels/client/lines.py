@@ -1,4 +1,4 @@
-"""Many submissions, as lines of JSON, in requests of bounded size.
+"""Many submissions, people or places, as lines of JSON, in requests of bounded size.
 
 The client repeats each request as a whole, with the same ids, until it is answered. So a connection that
 breaks midway loses nothing and counts nothing twice. Memory holds one request at a time.
@@ -40,8 +40,9 @@ class Batch:
     """A batch, and how it is sent."""
 
     items: Any
-    """The iterator that gives the submissions."""
-    id: str
+    """The iterator that gives them."""
+    id: str | None
+    """Of a batch of submissions, each of which needs an id."""
     compress: Compression | None = None
     progress: Callable[[int], None] | None = None
     durability: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -72,10 +73,10 @@ class _BatchRequest:
     def is_full(self) -> bool:
         return len(self.places) >= SUBMISSIONS or len(self.body) >= BYTES
 
-    def add(self, place: int, given: Submission | InvalidInput, batch: Batch) -> None:
+    def add(self, place: int, given: msgspec.Struct | InvalidInput, batch: Batch) -> None:
         if isinstance(given, InvalidInput):
             raise given
-        if given.id is None:
+        if isinstance(given, Submission) and given.id is None:
             given = msgspec.structs.replace(given, id=f"{batch.id}.{place}")
         try:
             line = _encoder.encode(given)
@@ -86,10 +87,10 @@ class _BatchRequest:
         self.places.append(place)
 
 
-def submit(caller: Caller, path: str, batch: Batch) -> Flow[BatchResult]:
-    """Sends all submissions. Each of `rejected` has its place among all of them."""
+def send(caller: Caller, path: str, batch: Batch) -> Flow[BatchResult]:
+    """Sends all of them. Each of `rejected` has its place among them."""
     part, place, accepted, rejected = _BatchRequest(), 0, 0, list[Rejected]()
-    taken: list[Submission | InvalidInput]
+    taken: list[msgspec.Struct | InvalidInput]
     while taken := (yield Take(batch.items, TAKEN)):
         for given in taken:
             try:
@@ -113,12 +114,11 @@ def _send(
     """Adds to `rejected`; returns how many were accepted."""
     request = Request("POST", path, batch.packed(bytes(part.body)), batch.headers())
     try:
-        result = decoded((yield from caller.call(request, id=batch.id, signed=True)), BatchResult)
+        call = caller.call(request, id=batch.id, signed=batch.id is not None)
+        result = decoded((yield from call), BatchResult)
     except LaurelsError as error:
-        error.add_note(
-            f"the {part.places[0]} submissions before these are done; "
-            f"repeat the batch with id={batch.id!r}, and nothing counts twice"
-        )
+        again = f" with id={batch.id!r}, and nothing counts twice" if batch.id else ""
+        error.add_note(f"the {part.places[0]} before these are done; repeat the batch{again}")
         raise
     rejected += (Rejected(part.places[each.index], each.detail) for each in result.rejected)
     return result.accepted

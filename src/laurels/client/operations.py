@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterable, Mapping
 from dataclasses import replace
 from datetime import datetime  # noqa: TC003  # msgspec reads the annotations
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, Unpack, cast
-from urllib.parse import quote, urlencode
+from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack
 from uuid import uuid4
 
 import msgspec
@@ -19,19 +18,21 @@ from msgspec import UNSET, UnsetType
 from laurels.arguments import following
 from laurels.boards.defined import Defined
 from laurels.boards.definition import BoardDefinition, StoredBoard
-from laurels.boards.keys import BoardRef, group_text
+from laurels.boards.keys import BoardRef
 from laurels.boards.preview import Preview
 from laurels.boards.windows import WindowInfo  # noqa: TC001  # msgspec reads the annotations
 from laurels.client import lines, live
 from laurels.client.decoding import decoded, parsed
 from laurels.client.errors import error_of, problem_of
+from laurels.client.paths import JSON, as_json, member_segment, project_path, segment, with_query
+from laurels.client.people import PeopleFlows
 from laurels.client.steps import Give, Lost, Request, Send
 from laurels.errors import InvalidInput, NotFound
-from laurels.history.records import Erased, History, SnapshotList, SnapshotPage
+from laurels.history.records import Erased, History, MemberExport, SnapshotList, SnapshotPage
 from laurels.jobs.state import JobInfo, JobState
 from laurels.ratings.match import Match, Matched
 from laurels.scores.results import Among, Distribution, Entry, Page, Percentile, Standing
-from laurels.scores.submission import BatchResult, MetadataSet, Submission, Submitted, check_member
+from laurels.scores.submission import BatchResult, MetadataSet, Submission, Submitted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
         ArchiveArguments,
         Batching,
         Carried,
+        Entries,
         FirstPage,
         InWindow,
         Paging,
@@ -49,14 +51,13 @@ if TYPE_CHECKING:
     )
     from laurels.boards.ordering import Score
     from laurels.client.call import Caller
+    from laurels.client.paths import Query
     from laurels.client.steps import Flow, Reply, Stream
     from laurels.scores.view_diff import Update
     from laurels.valkey.messages import Durability
 
-Query: TypeAlias = "Mapping[str, object]"
 Answer = TypeVar("Answer")
 
-JSON: Final = {"Content-Type": "application/json"}
 # A request that defines boards is answered within some seconds.
 BOARDS_A_REQUEST: Final = 1000
 
@@ -96,9 +97,9 @@ class _Due(msgspec.Struct, frozen=True):
     next_due: datetime | None
 
 
-class ClientOperations:
+class ClientOperations(PeopleFlows):
     def __init__(self, caller: Caller, project: str | None = None) -> None:
-        self._caller = caller
+        super().__init__(caller)
         self._project = project
 
     # Boards
@@ -113,7 +114,7 @@ class ClientOperations:
         """Creates the board or changes it; a mapping is the JSON of the API. `allow_drop` names the windows
         that may lose entries (`"weekly,monthly"`); raises `DropNotAllowed` if others would.
         """
-        path = _with_query(self._path(board), _consent(allow_drop))
+        path = with_query(self._path(board), _consent(allow_drop))
         reply = yield from self._caller.call(Request("PUT", path, _encoded_definition(definition), JSON))
         return replace(decoded(reply, StoredBoard), created=reply.status == 201)
 
@@ -127,7 +128,7 @@ class ClientOperations:
         """Defines boards of a project, by name. A refused one stops no other: the results, in the same order,
         say what became of each. `allow_drop`: for each board, the windows that may lose entries.
         """
-        path, results = f"{_project(project)}/boards/batch", list[Defined]()
+        path, results = f"{project_path(project)}/boards/batch", list[Defined]()
         consents = {name: _consent(names) for name, names in (allow_drop or {}).items()}
         for encoded in _board_lines(boards, consents):
             reply = yield from self._caller.call(
@@ -147,14 +148,14 @@ class ClientOperations:
 
     def drop(self, board: str, *, allow_drop: str | Iterable[str] = ()) -> Flow[None]:
         """Drops the board. Raises `DropNotAllowed` if it holds entries, unless `allow_drop` is `"all"`."""
-        path = _with_query(self._path(board), _consent(allow_drop))
+        path = with_query(self._path(board), _consent(allow_drop))
         yield from self._caller.call(Request("DELETE", path), once_gone=True)
 
     def projects(self, *, limit: int | None = None, cursor: str | None = None) -> Flow[list[str]]:
         """The projects that have boards and that the key may see, by name. With a `limit`, so many: `cursor`
         is the last name of the list before.
         """
-        path = _with_query("/v1/projects", {"limit": limit, "cursor": cursor})
+        path = with_query("/v1/projects", {"limit": limit, "cursor": cursor})
         return (yield from self._read(path, _Projects)).projects
 
     def boards(
@@ -166,7 +167,7 @@ class ClientOperations:
         name = project or self._project
         if not name:
             raise InvalidInput.at("project", "name one, or give the client a project")
-        path = _with_query(f"{_project(name)}/boards", {"limit": limit, "cursor": cursor})
+        path = with_query(f"{project_path(name)}/boards", {"limit": limit, "cursor": cursor})
         return (yield from self._read(path, _Boards)).boards
 
     # Scores
@@ -188,7 +189,7 @@ class ClientOperations:
         given = Submission.of(member, score, carried)
         if given.id is None:
             given.id = uuid4().hex
-        request = Request("POST", f"{self._path(board)}/scores", _encoded("submission", given))
+        request = Request("POST", f"{self._path(board)}/scores", as_json("submission", given))
         return (yield from self._changed(request, given.id, durability, Submitted))
 
     def match(
@@ -207,7 +208,7 @@ class ClientOperations:
         given = Match.of(players, winner, about)
         if given.id is None:
             given.id = uuid4().hex
-        request = Request("POST", f"{self._path(board)}/matches", _encoded("match", given))
+        request = Request("POST", f"{self._path(board)}/matches", as_json("match", given))
         return (yield from self._changed(request, given.id, durability, Matched))
 
     def submit_many(
@@ -227,7 +228,7 @@ class ClientOperations:
         items = aiter(submissions) if isinstance(submissions, AsyncIterable) else iter(submissions)
         batch_id = how.get("id") or uuid4().hex
         batch = lines.Batch(items, batch_id, how.get("compress"), progress, _durable(durability))
-        return lines.submit(self._caller, f"{self._path(board)}/scores/batch", batch)
+        return lines.send(self._caller, f"{self._path(board)}/scores/batch", batch)
 
     # Entries
 
@@ -252,21 +253,21 @@ class ClientOperations:
             page = yield from self.page(board, **following(first, page.next))
             yield from map(Give, page.entries)
 
-    def standing(self, board: str, member: str, **where: Unpack[InWindow]) -> Flow[Standing]:
+    def standing(self, board: str, member: str, **where: Unpack[Entries]) -> Flow[Standing]:
         """Where one member stands."""
         return self._read(self._member(board, member), Standing, {**where})
 
     def around(
-        self, board: str, member: str, above: int = 5, below: int = 5, **where: Unpack[InWindow]
+        self, board: str, member: str, above: int = 5, below: int = 5, **where: Unpack[Entries]
     ) -> Flow[Page]:
         """A member with those just above and below it."""
         query = {**where, "above": above, "below": below}
         return self._read(f"{self._member(board, member)}/around", Page, query)
 
-    def among(self, board: str, members: Iterable[str], **where: Unpack[InWindow]) -> Flow[Among]:
+    def among(self, board: str, members: Iterable[str], **where: Unpack[Entries]) -> Flow[Among]:
         """These members ranked among themselves, each with its rank among all."""
-        path = _with_query(f"{self._path(board)}/entries/among", {**where})
-        request = Request("POST", path, _encoded("members", {"members": list(members)}), JSON)
+        path = with_query(f"{self._path(board)}/entries/among", {**where})
+        request = Request("POST", path, as_json("members", {"members": list(members)}), JSON)
         return decoded((yield from self._caller.call(request)), Among)
 
     def remove(self, board: str, member: str, *, durability: Durability | None = None) -> Flow[bool]:
@@ -298,8 +299,8 @@ class ClientOperations:
         but the answer was lost, the next answer says that it was not `applied`.
         """
         given_id = selection.pop("id", None) or uuid4().hex
-        path = _with_query(self._member(board, member), {**selection})
-        request = Request("PATCH", path, _encoded("metadata", {"metadata": metadata, "id": given_id}))
+        path = with_query(self._member(board, member), {**selection})
+        request = Request("PATCH", path, as_json("metadata", {"metadata": metadata, "id": given_id}))
         return (yield from self._changed(request, given_id, durability, MetadataSet))
 
     # Windows
@@ -333,7 +334,7 @@ class ClientOperations:
         board is dropped.
         """
         last_id = watching.pop("last_id", None)
-        path = _with_query(f"{self._path(board)}/live", {**watching})
+        path = with_query(f"{self._path(board)}/live", {**watching})
         return live.watch(self._caller, Request("GET", path), last_id)
 
     # The archive
@@ -351,18 +352,33 @@ class ClientOperations:
         return self._read(f"{self._path(board)}/snapshots", SnapshotList, {**paging, "limit": limit})
 
     def snapshot(
-        self, board: str, snapshot: str, *, limit: int = 100, cursor: str | None = None
+        self,
+        board: str,
+        snapshot: str,
+        *,
+        limit: int = 100,
+        cursor: str | None = None,
+        people: bool = False,
     ) -> Flow[SnapshotPage]:
         """A page of one snapshot, by its id."""
-        path = f"{self._path(board)}/snapshots/{_segment(snapshot)}"
-        return self._read(path, SnapshotPage, {"limit": limit, "cursor": cursor})
+        path = f"{self._path(board)}/snapshots/{segment(snapshot)}"
+        return self._read(path, SnapshotPage, {"limit": limit, "cursor": cursor, "people": people})
+
+    def export_member(
+        self, project: str, member: str, *, limit: int = 10_000, cursor: str | None = None
+    ) -> Flow[MemberExport]:
+        """Everything that the project keeps about a member, with the first `limit` rows of the journal; after
+        a `cursor`, only further rows.
+        """
+        path = f"{project_path(project)}/members/{member_segment(member)}/export"
+        return self._read(path, MemberExport, {"limit": limit, "cursor": cursor})
 
     def erase(self, project: str, member: str) -> Flow[Erased]:
         """Erases a member from all boards of the project, its journal and snapshots.
 
         If an earlier try, whose answer was lost, erased it, the counts are those of the last try.
         """
-        request = Request("DELETE", f"{_project(project)}/members/{_member(member)}")
+        request = Request("DELETE", f"{project_path(project)}/members/{member_segment(member)}")
         return decoded((yield from self._caller.call(request)), Erased)
 
     # The server
@@ -373,7 +389,7 @@ class ClientOperations:
 
     def request_job(self, name: str) -> Flow[JobInfo]:
         """Requests an extra run of a job; a worker begins it within seconds."""
-        return _job((yield from self._caller.call(Request("POST", f"/v1/jobs/{_segment(name)}/run"))).body)
+        return _job((yield from self._caller.call(Request("POST", f"/v1/jobs/{segment(name)}/run"))).body)
 
     def health(self) -> Flow[Health]:
         """How the server is. Asks once; raises `Unreachable` if no answer comes."""
@@ -388,9 +404,6 @@ class ClientOperations:
                 return Health(ready=False, checks=problem.checks)
         raise error_of(reply, request_id)
 
-    def _read(self, path: str, kind: type[Answer], query: Query | None = None) -> Flow[Answer]:
-        return decoded((yield from self._caller.call(Request("GET", _with_query(path, query or {})))), kind)
-
     def _changed(
         self, request: Request, given_id: str, durability: Durability | None, kind: type[Answer]
     ) -> Flow[Answer]:
@@ -401,19 +414,10 @@ class ClientOperations:
         if "/" not in board and self._project:
             board = f"{self._project}/{board}"
         ref = BoardRef.parse(board)
-        return f"{_project(ref.project)}/boards/{_segment(ref.board)}"
+        return f"{project_path(ref.project)}/boards/{segment(ref.board)}"
 
     def _member(self, board: str, member: str) -> str:
-        return f"{self._path(board)}/entries/{_member(member)}"
-
-
-def _project(name: str) -> str:
-    return f"/v1/projects/{_segment(name)}"
-
-
-def _member(member: str) -> str:
-    check_member(member)
-    return _segment(member)
+        return f"{self._path(board)}/entries/{member_segment(member)}"
 
 
 def _consent(allow_drop: str | Iterable[str]) -> Query:
@@ -433,7 +437,7 @@ def _job(encoded: bytes | msgspec.Raw) -> JobInfo:
 def _encoded_definition(definition: BoardDefinition | Mapping[str, Any] | None) -> bytes:
     if isinstance(definition, BoardDefinition):
         definition = definition.model_dump(mode="json", exclude_defaults=True)
-    return _encoded("definition", definition or {})
+    return as_json("definition", definition or {})
 
 
 def _board_lines(
@@ -450,28 +454,3 @@ def _board_lines(
             body, count = bytearray(), 0
     if body:
         yield bytes(body)
-
-
-def _encoded(field: str, value: object) -> bytes:
-    try:
-        return msgspec.json.encode(value)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidInput.at(field, f"cannot be written as JSON: {error}") from error
-
-
-def _with_query(path: str, query: Query) -> str:
-    """The path with its query, without what is None."""
-    pairs = {name: _text(value) for name, value in query.items() if value is not None}
-    return f"{path}?{urlencode(pairs, quote_via=quote)}" if pairs else path
-
-
-def _text(value: object) -> str | None:
-    if isinstance(value, Mapping):
-        return group_text(cast("Mapping[str, str]", value))
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _segment(text: str) -> str:
-    """One part of a path. A part of dots alone would be resolved on the way, so they are encoded."""
-    quoted = quote(text, safe="")
-    return quoted.replace(".", "%2E") if quoted.strip(".") == "" else quoted

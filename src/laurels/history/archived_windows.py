@@ -14,10 +14,10 @@ from laurels.boards.board import WindowAddress
 from laurels.boards.keys import parse_cut
 from laurels.boards.ordering import Position, whole
 from laurels.errors import NotFound, WindowGone
-from laurels.history.list_cursor import read_list_cursor, write_list_cursor
 from laurels.history.records import SnapshotInfo, SnapshotList, SnapshotPage
 from laurels.history.recount import EndedWindow
 from laurels.history.snapshots import order_of
+from laurels.list_cursor import read_list_cursor, write_list_cursor
 from laurels.moments import datetime_of, moment_of
 from laurels.scores.page_cursor import read_cursor, write_cursor
 from laurels.scores.page_query import PAGE_LIMIT, check_bound

@@ -1,7 +1,11 @@
-"""Erases a member: from live windows, the journal, snapshots, dead letters, remembered ids and answers.
+"""Erases a member: from live windows, the journal, snapshots, dead letters, remembered ids and answers; and
+from the people of the project.
 
 Windows that ended keep their ranks: there the entry stays, under a random name. A match writes entries of all
 its players, so on boards of matches the metadata and ids of others go too, where they name the member.
+
+A flow that owns boards first erases the member from what it keeps itself, and says which random name its
+boards have to use.
 
 The order matters. First come the live windows, with a journal entry that does not name the member; then,
 once everything before it is archived, the tables. After an interruption, another run finds what is left.
@@ -11,7 +15,8 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
+from uuid import UUID
 
 from laurels.boards.keys import BoardRef
 from laurels.boards.retention import WINDOWS_A_CALL, target_at
@@ -29,6 +34,8 @@ from laurels.valkey.functions import DefinitionChanged
 from laurels.valkey.messages import ReadHeader, RemoveHeader
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
     from laurels.boards.board import Board, WindowAddress
     from laurels.boards.catalog import Catalog
     from laurels.boards.definition import StoredBoard
@@ -38,6 +45,15 @@ if TYPE_CHECKING:
     from laurels.journal.drain import Drain
     from laurels.postgres.engine import Postgres
     from laurels.valkey.client import Valkey
+
+
+class FlowEraser(Protocol):
+    """Erases members from what a flow keeps beside its boards."""
+
+    async def erase(self, user: str) -> tuple[str, int]:
+        """Returns the random name, which the boards have to use too, and how many rows were renamed."""
+        ...
+
 
 ENTRIES_AT_ONCE: Final = 200
 # How many days of ids and stored answers Valkey may still have.
@@ -54,6 +70,10 @@ class Eraser:
     retention: Retention
     drain: Drain
     clock: Clock
+    flows: Mapping[str, FlowEraser]
+    """By the project of their boards."""
+    forget_person: Callable[[str, str], Awaitable[bool]]
+    """Called with the project and the member; returns whether there was such a person."""
 
     async def erase(self, project: str, member: str, board: str | None = None) -> Erased:
         """Erases the member; safe to repeat. Later submissions under the name count as a new member's.
@@ -65,16 +85,27 @@ class Eraser:
         stored = await self.boards.boards(project)
         if board is not None:
             stored = [each for each in stored if each.board == board]
-        if not stored:
+        flow = None if board is not None else self.flows.get(project)
+        user = _uuid(member) if flow else None
+        for each in stored:
+            if user is None or each.owner != "campus":
+                await self._check_owner(each, encoded, is_named=board is not None)
+        rows, named = 0, None
+        if flow and user:
+            encoded = user.encode()
+            stand_in, renamed = await flow.erase(user)
+            named, rows = stand_in.encode(), renamed
+            stored = await self.boards.boards(project)  # what was waiting may have made boards
+        if board is None and "\0" not in member:
+            rows += await self.forget_person(project, user or member)
+        if not stored and not rows:
             raise NotFound(
                 f"there is no board {project}/{board}" if board else f"there is no project {project}"
             )
-        for each in stored:
-            await self._check_owner(each, encoded, is_named=board is not None)
-        boards = windows = rows = 0
+        boards = windows = 0
         for each in stored:
             ref = BoardRef(each.project, each.board)
-            found, changed = await self._erase(ref, each.id, encoded)
+            found, changed = await self._erase(ref, each.id, encoded, named if each.owner else None)
             boards += bool(found or changed)
             windows, rows = windows + found, rows + changed
         return Erased(boards, windows, rows)
@@ -90,10 +121,12 @@ class Eraser:
             if stood:
                 board.require_writer(None)
 
-    async def _erase(self, ref: BoardRef, board_id: int, member: bytes) -> tuple[int, int]:
+    async def _erase(
+        self, ref: BoardRef, board_id: int, member: bytes, named: bytes | None
+    ) -> tuple[int, int]:
         board = await self.catalog.in_force(ref)
         shard = board.keys.shard_of(member)
-        named = _stand_in()
+        named = named or _stand_in()
         while board.keys.shard_of(named) != shard:  # reads of the new name look in its shard
             named = _stand_in()
         store = EraseStore(self.postgres)
@@ -193,6 +226,14 @@ class Eraser:
             if len(entries) < ENTRIES_AT_ONCE:
                 return
             after = f"({entries[-1][0].decode()}"
+
+
+def _uuid(member: str) -> str | None:
+    """In lower case, as flows know their users; None for another member."""
+    try:
+        return str(UUID(member))
+    except ValueError:
+        return None
 
 
 def _stand_in() -> bytes:

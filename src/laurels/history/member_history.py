@@ -16,9 +16,9 @@ from laurels.boards.board import WindowAddress
 from laurels.boards.keys import parse_cut
 from laurels.errors import InvalidInput, NotFound
 from laurels.history.archived_windows import score_of
-from laurels.history.list_cursor import read_list_cursor, write_list_cursor
 from laurels.history.records import History, PastStanding
 from laurels.history.recount import EndedWindow
+from laurels.list_cursor import read_list_cursor, write_list_cursor
 from laurels.moments import moment_of
 from laurels.scores.page_query import check_bound
 from laurels.scores.shards import ShardedWindow

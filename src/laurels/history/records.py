@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime  # noqa: TC003  # msgspec reads the annotations
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
+from laurels.people.records import Person  # noqa: TC001  # msgspec reads the annotations
 from laurels.scores.results import Entry  # noqa: TC001  # msgspec reads the annotations
 
 Source = Literal["live", "snapshot", "journal"]
@@ -74,3 +75,37 @@ class Erased(msgspec.Struct, frozen=True):
     """Live windows where the member had an entry."""
     rows: int
     """Rows of the journal and of snapshots that were renamed."""
+
+
+class ExportedEntry(msgspec.Struct, frozen=True):
+    """A member's entry in a live window or group. The score of an `int64` board is a string."""
+
+    board: str
+    period: str
+    slot: str
+    group: str
+    score: int | float | str
+    rank: int
+    total: int
+    metadata: dict[str, Any] | None
+
+
+class MemberExport(msgspec.Struct, frozen=True):
+    """Everything that is kept about a member. `next` is the cursor for further rows of the journal."""
+
+    project: str
+    member: str
+    person: Person | None = None
+    entries: list[ExportedEntry] = []
+    """In live windows."""
+    snapshots: list[dict[str, Any]] = []
+    """In archived windows, oldest first."""
+    journal: list[dict[str, Any]] = []
+    """Submissions and other changes, oldest first."""
+    users: list[dict[str, Any]] = []
+    """The user of a campus."""
+    streaks: list[dict[str, Any]] = []
+    badges: list[dict[str, Any]] = []
+    days: list[dict[str, Any]] = []
+    """Days of activity: finalized ones, then those in the making."""
+    next: str | None = None

@@ -1,4 +1,4 @@
-"""Operations on whole boards: rebuild, export, import, and the erasure of a member."""
+"""Operations on whole boards: rebuild, export, import; and the export and erasure of a member."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
     from laurels.history.erase import Eraser
     from laurels.history.export import BoardFiles, ImportCounts
-    from laurels.history.records import Erased
+    from laurels.history.member_export import MemberExporter
+    from laurels.history.records import Erased, MemberExport
     from laurels.journal.rebuild import Rebuilder, RebuildReport
 
 
@@ -24,6 +25,7 @@ class WholeBoardOperations:
     rebuilder: Rebuilder
     board_files: BoardFiles
     eraser: Eraser
+    member_exporter: MemberExporter
 
     async def rebuild(
         self, board: str, progress: Callable[[int, int], None] | None = None, *, force: bool = False
@@ -70,6 +72,14 @@ class WholeBoardOperations:
             )
         finally:
             await source.close()
+
+    async def export_member(
+        self, project: str, member: str, *, limit: int = 10_000, cursor: str | None = None
+    ) -> MemberExport:
+        """Everything that the project keeps about a member, with the first `limit` rows of the journal; after
+        a `cursor`, only further rows.
+        """
+        return await self.member_exporter.export(project, member, limit, cursor)
 
     async def erase(self, project: str, member: str, *, board: str | None = None) -> Erased:
         """Erases a member from everything that the project keeps, or from one board."""

@@ -41,6 +41,7 @@ from laurels.http.routes import (
     matches,
     members,
     pages,
+    people,
     scores,
     snapshots,
     windows,
@@ -73,6 +74,7 @@ OPERATIONS = [
         console.own_page,
         console.entrance,
         members.routes,
+        people.routes,
         leaders.games,
         leaders.boards,
         leaders.ranges,
@@ -162,7 +164,7 @@ def _app(
     app.router.routes += [
         *(operation.route() for operation in OPERATIONS),
         *guide.routes(),
-        *pages.routes(),
+        *pages.routes(image_hosts=laurels.settings.image_hosts),
     ]
     for kind in (LaurelsError, HTTPException):
         app.add_exception_handler(kind, problems.handle)

@@ -34,6 +34,14 @@ PATH: Final[dict[str, Schema]] = {
         "description": "Percent-encoded; a slash is `%2F`.",
         "schema": {**_MEMBER, "examples": ["ada"]},
     },
+    "person": {
+        "description": "The id of the member, percent-encoded; a slash is `%2F`.",
+        "schema": {**_MEMBER, "examples": ["ada"]},
+    },
+    "place": {
+        "description": "Percent-encoded; a slash is `%2F`.",
+        "schema": {**_MEMBER, "examples": ["oslo"]},
+    },
     "snapshot": {
         "description": "The id of a snapshot.",
         "schema": {

@@ -18,7 +18,7 @@ from starlette.convertors import Convertor, register_url_convertor
 from laurels.boards.names import NAME_PATTERN
 from laurels.errors import InvalidInput
 from laurels.history.member_history import LIMIT as HISTORY_LIMIT
-from laurels.scores.page_query import PAGE_LIMIT, WindowQuery
+from laurels.scores.page_query import PAGE_LIMIT, EntriesQuery, WindowQuery
 from laurels.scores.queries import AROUND_LIMIT, BUCKET_LIMIT
 from laurels.wording import no_such, of_msgspec
 
@@ -40,7 +40,7 @@ class NoParameters(Struct, forbid_unknown_fields=True):
     pass
 
 
-class AroundParameters(WindowQuery, frozen=True):
+class AroundParameters(EntriesQuery, frozen=True):
     above: Annotated[int, Meta(ge=0, le=AROUND_LIMIT, description="How many better entries.")] = 5
     below: Annotated[int, Meta(ge=0, le=AROUND_LIMIT, description="How many worse entries.")] = 5
 
@@ -74,6 +74,9 @@ class SnapshotsParameters(Struct, forbid_unknown_fields=True):
 class SnapshotParameters(Struct, forbid_unknown_fields=True):
     limit: Annotated[int, Meta(ge=1, le=PAGE_LIMIT, description="How many entries.")] = 100
     cursor: Annotated[str | None, Meta(description="`next` of the previous page.")] = None
+    people: Annotated[
+        bool, Meta(description="Whether to add the `person` that each member is: name and avatar.")
+    ] = False
 
 
 def read_query(request: Request, kind: type[Parameters]) -> Parameters:

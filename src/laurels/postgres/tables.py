@@ -221,6 +221,37 @@ journal_cursors = Table(
     Column("calls", BigInteger, nullable=False, server_default="0", comment="archived so far"),
 )
 
+# Who the members are. The keys are what a search compares with: texts without their case.
+people = Table(
+    "people",
+    metadata,
+    Column("project", Text, primary_key=True),
+    Column("id", Text(collation="C"), primary_key=True),
+    Column("name", Text),
+    Column("avatar_url", Text),
+    Column("place", Text),
+    Column("timezone", Text),
+    Column("id_key", Text(collation="C"), nullable=False),
+    Column("name_key", Text(collation="C")),
+    Column("updated_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    Index("ix_people_id_key", "project", "id_key", "id"),
+    Index("ix_people_name_key", "project", "name_key", "id"),
+)
+
+places = Table(
+    "places",
+    metadata,
+    Column("project", Text, primary_key=True),
+    Column("id", Text(collation="C"), primary_key=True),
+    Column("name", Text),
+    Column("timezone", Text, comment="null: the default timezone"),
+    Column("id_key", Text(collation="C"), nullable=False),
+    Column("name_key", Text(collation="C")),
+    Column("updated_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    Index("ix_places_id_key", "project", "id_key", "id"),
+    Index("ix_places_name_key", "project", "name_key", "id"),
+)
+
 lb_daily = Table(
     "lb_daily",
     metadata,

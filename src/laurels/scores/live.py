@@ -23,6 +23,7 @@ from laurels.errors import LaurelsError, NotFound, Unavailable
 from laurels.logs import get_logger
 from laurels.moments import SECOND, moment_of
 from laurels.scores.page_query import PageQuery, WindowQuery
+from laurels.scores.people import page_with_people, standing_with_person
 from laurels.scores.submission import check_member
 from laurels.scores.view_diff import Update, ViewState, change, is_of_one_moment, is_same_window
 from laurels.valkey import streams
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from laurels.boards.keys import BoardRef
     from laurels.clock import Clock
     from laurels.moments import Moment
+    from laurels.scores.people import People
     from laurels.scores.queries import Reader
     from laurels.scores.results import Page, Standing
     from laurels.valkey.client import Valkey
@@ -69,10 +71,13 @@ class View:
 class LiveViews:
     """The views that this process watches."""
 
-    def __init__(self, valkey: Valkey, catalog: Catalog, reader: Reader, clock: Clock) -> None:
+    def __init__(
+        self, valkey: Valkey, catalog: Catalog, reader: Reader, people: People, clock: Clock
+    ) -> None:
         self.valkey = valkey
         self.catalog = catalog
-        self.reader = reader
+        self._reader = reader
+        self._people = people
         self.clock = clock
         self.linger_seconds = LINGER_SECONDS
         self._watchers: dict[View, Watcher] = {}
@@ -96,6 +101,18 @@ class LiveViews:
             watcher = self._watchers[view] = Watcher(self, listener, view)
         return await watcher.join(last_id)
 
+    async def page(self, ref: BoardRef, query: PageQuery) -> Page:
+        page = await self._reader.page(ref, query)
+        return await page_with_people(self._people, page) if query.people else page
+
+    async def standing(self, view: View, slot: str, member: str) -> Standing:
+        """The member's standing in a slot of the view's window."""
+        query = WindowQuery(view.query.period, slot, view.query.group)
+        found = await self._reader.standing(view.ref, query, member)
+        return (
+            await standing_with_person(self._people, view.ref.project, found) if view.query.people else found
+        )
+
     @property
     def followers(self) -> dict[View, int]:
         """How many followers each watched view has; some may have just left."""
@@ -114,7 +131,7 @@ class LiveViews:
         zoned = board.zoned_window(asked.period, cut)
         if view.member is not None:
             check_member(view.member)
-        query = PageQuery(zoned.label, asked.slot, str(cut) or None, asked.limit)
+        query = PageQuery(zoned.label, asked.slot, str(cut) or None, asked.limit, people=asked.people)
         query.check()
         return View(view.ref, query, view.member)
 
@@ -161,7 +178,7 @@ class BoardListener:
         """Reads a page once for all watchers that ask for it at the same time."""
         reading = self._reading.get(query)
         if reading is None:
-            reading = asyncio.create_task(self._live.reader.page(self.ref, query))
+            reading = asyncio.create_task(self._live.page(self.ref, query))
             self._reading[query] = reading
             reading.add_done_callback(lambda done: self._has_read(query, done))
         return await asyncio.shield(reading)
@@ -349,9 +366,8 @@ class Watcher:
         return seen
 
     async def _standing(self, page: Page, member: str) -> Standing | None:
-        query = WindowQuery(self.view.query.period, page.slot, self.view.query.group)
         try:
-            return await self._live.reader.standing(self.view.ref, query, member)
+            return await self._live.standing(self.view, page.slot, member)
         except NotFound:  # the page was just read, so only the member can be missing
             return None
 

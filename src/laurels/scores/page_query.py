@@ -47,7 +47,15 @@ class WindowQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return {"period": self.period, "slot": self.slot, "group": self.group}
 
 
-class PageQuery(WindowQuery, frozen=True):
+class EntriesQuery(WindowQuery, frozen=True, kw_only=True):
+    """Which window's entries to read, and whether with the names and avatars of their members."""
+
+    people: Annotated[
+        bool, Meta(description="Whether to add the `person` that each member is: name and avatar.")
+    ] = False
+
+
+class PageQuery(EntriesQuery, frozen=True):
     """Which entries of a window: `limit` of them, from an end, after a cursor, or from a rank on."""
 
     limit: Annotated[int, Meta(ge=1, le=PAGE_LIMIT, description="How many entries.")] = 100

@@ -8,6 +8,13 @@ from typing import Any
 import msgspec
 
 
+class ShownPerson(msgspec.Struct, frozen=True, gc=False):
+    """The name and the avatar of a member, as far as they are known."""
+
+    name: str | None
+    avatar_url: str | None
+
+
 class Entry(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """One line of a page. `change`: ranks gained since the previous window; null if it had no entry there."""
 
@@ -16,6 +23,7 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     score: int | float
     change: int | msgspec.UnsetType | None = msgspec.UNSET
     metadata: dict[str, Any] | None = None
+    person: ShownPerson | msgspec.UnsetType = msgspec.UNSET
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -43,6 +51,7 @@ class Standing(msgspec.Struct, frozen=True, omit_defaults=True):
     total: int
     dense_rank: int | msgspec.UnsetType = msgspec.UNSET
     metadata: dict[str, Any] | None = None
+    person: ShownPerson | msgspec.UnsetType = msgspec.UNSET
 
 
 class Friend(msgspec.Struct, frozen=True):
@@ -52,6 +61,7 @@ class Friend(msgspec.Struct, frozen=True):
     member: str
     score: int | float
     board_rank: int
+    person: ShownPerson | msgspec.UnsetType = msgspec.UNSET
 
 
 class Among(msgspec.Struct, frozen=True):

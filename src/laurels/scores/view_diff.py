@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from laurels.scores.results import Page, Standing
+from laurels.scores.results import Page, ShownPerson, Standing
 
 if TYPE_CHECKING:
     from laurels.scores.results import Entry
@@ -23,13 +23,14 @@ class Snapshot(Page, frozen=True, omit_defaults=True):
 
 
 class Moved(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An entry that is new in the view, or whose rank, score or metadata changed."""
+    """An entry that is new in the view, or whose rank, score, metadata or person changed."""
 
     rank: int
     member: str
     score: int | float
     previous_rank: int | None
     metadata: dict[str, Any] | None = None
+    person: ShownPerson | msgspec.UnsetType = msgspec.UNSET
 
 
 class Change(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -89,7 +90,7 @@ def change(before: ViewState, after: ViewState) -> Change | None:
         old = gone.pop(entry.member, None)
         if old is None or _differs(old, entry):
             was = None if old is None else old.rank
-            moved.append(Moved(entry.rank, entry.member, entry.score, was, entry.metadata))
+            moved.append(Moved(entry.rank, entry.member, entry.score, was, entry.metadata, entry.person))
     followed = msgspec.UNSET if before.member == after.member else after.member
     is_same = before.page.total == after.page.total and followed is msgspec.UNSET
     if is_same and not moved and not gone:
@@ -98,4 +99,9 @@ def change(before: ViewState, after: ViewState) -> Change | None:
 
 
 def _differs(old: Entry, new: Entry) -> bool:
-    return old.rank != new.rank or old.score != new.score or old.metadata != new.metadata
+    return (
+        old.rank != new.rank
+        or old.score != new.score
+        or old.metadata != new.metadata
+        or old.person != new.person
+    )

@@ -19,6 +19,11 @@ def expire(key: str, seconds: int, *, if_persistent: bool = False) -> Command[bo
     return Command(("EXPIRE", key, seconds, *(("NX",) if if_persistent else ())), bool)
 
 
+def rename(key: str, to: str) -> Command[bool]:
+    """Both lie in one slot."""
+    return Command(("RENAME", key, to), bool)
+
+
 def persist(key: str) -> Command[bool]:
     return Command(("PERSIST", key), bool)
 

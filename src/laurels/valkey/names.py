@@ -37,6 +37,9 @@ WINDOWS: Final = "laurels:windows"
 REVOCATIONS: Final = "laurels:withdrawals"
 """A pub/sub channel, not a key."""
 
+PEOPLE: Final = "laurels:people:"
+"""A token of each project's people, new after every change."""
+
 EVENTS: Final = "x:"
 CAMPUS_DAY: Final = "lb:day:"
 CAMPUS_CURSORS: Final = "lb:cursors:"

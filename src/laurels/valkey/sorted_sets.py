@@ -16,6 +16,11 @@ def cardinality(key: str) -> Command[int]:
     return Command(("ZCARD", key), int)
 
 
+def add(key: str, member: Value, score: int) -> Command[int]:
+    """How many members are new."""
+    return Command(("ZADD", key, score, member), int)
+
+
 def scores(key: str, members: Iterable[Value]) -> Command[list[float | None]]:
     return Command(("ZMSCORE", key, *members), _scores)
 

@@ -1,10 +1,11 @@
 /** The frame around every page, and the choice of the page. */
 import { type ComponentType, lazy, Suspense, useEffect, useRef } from "react";
 import { EmptyState, OfflineBanner, Skeleton, Title, Toasts } from "../ui";
+import { useIsStudent } from "../lib/access";
 import { Link, useAddress } from "../router/router";
 import styles from "./app.module.css";
 import { Catch } from "./Catch";
-import { Footer, Masthead } from "./Masthead";
+import { Footer, Masthead, OF_STUDENTS } from "./Masthead";
 
 /** The path after the page's own name. */
 export interface PageProps {
@@ -22,8 +23,11 @@ const PAGES: Record<string, ComponentType<PageProps>> = {
 
 export function App() {
   const { path } = useAddress();
-  const [name = "", ...rest] = path;
-  const Page = Object.hasOwn(PAGES, name) ? PAGES[name] : undefined;
+  const isStudent = useIsStudent();
+  const [asked = "", ...rest] = path;
+  const name = isStudent && !asked ? "leaderboards" : asked;
+  const isTheirs = !isStudent || OF_STUDENTS.includes(name);
+  const Page = isTheirs && Object.hasOwn(PAGES, name) ? PAGES[name] : undefined;
   const main = useRef<HTMLElement>(null);
   const shown = useRef(name);
 
@@ -44,7 +48,7 @@ export function App() {
       <Masthead page={name} />
       <main id="main" ref={main} tabIndex={-1} className={styles["main"]}>
         <Catch key={name}>
-          <Suspense fallback={<Loading />}>{Page ? <Page path={rest} /> : <NotFound />}</Suspense>
+          <Suspense fallback={<Loading />}>{Page ? <Page path={rest} /> : <NotFound isStudent={isStudent} />}</Suspense>
         </Catch>
       </main>
       <Footer />
@@ -67,11 +71,11 @@ const Loading = () => (
   </div>
 );
 
-const NotFound = () => (
+const NotFound = ({ isStudent }: { isStudent: boolean }) => (
   <>
     <Title>Not found</Title>
     <h1 className="unseen">Not found</h1>
-    <EmptyState title="Page not found" action={<Link to={["boards"]}>Go to the boards</Link>}>
+    <EmptyState title="Page not found" action={isStudent ? <Link to={["leaderboards"]}>Go to the leaderboards</Link> : <Link to={["boards"]}>Go to the boards</Link>}>
       There is no page at this address.
     </EmptyState>
   </>

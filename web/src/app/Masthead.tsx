@@ -1,4 +1,4 @@
-import { forget, useAccess } from "../lib/access";
+import { forget, useAccess, useIsStudent } from "../lib/access";
 import { Link, navigate } from "../router/router";
 import { chooseTheme, type Theme, THEMES, useTheme } from "../theme/theme";
 import { Button } from "../ui";
@@ -11,8 +11,11 @@ const PLACES = [
   { page: "console", label: "Console" },
   { page: "docs", label: "API" },
 ];
+/** The pages of students; the others need a key, or are for those who run the server. */
+export const OF_STUDENTS = ["leaderboards"];
 
 export function Masthead({ page }: { page: string }) {
+  const isStudent = useIsStudent();
   return (
     <header className={styles["masthead"]}>
       <Link to={[]} className={styles["brand"]}>
@@ -20,7 +23,7 @@ export function Masthead({ page }: { page: string }) {
         <span>Laurels</span>
       </Link>
       <nav aria-label="Pages" className={styles["places"]}>
-        {PLACES.map((place) => (
+        {PLACES.filter((place) => !isStudent || OF_STUDENTS.includes(place.page)).map((place) => (
           <Link key={place.page} to={[place.page]} aria-current={place.page === page ? "page" : undefined}>
             {place.label}
           </Link>

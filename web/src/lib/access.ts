@@ -37,4 +37,11 @@ function subscribe(listener: () => void): () => void {
   return () => listeners.delete(listener);
 }
 
+/** Whether a student looks: with a token, and without a key. */
+export function useIsStudent(): boolean {
+  const key = useAccess("key");
+  const token = useAccess("token");
+  return Boolean(token) && !key;
+}
+
 export const useAccess = (kind: Kind): string => useSyncExternalStore(subscribe, () => access(kind));

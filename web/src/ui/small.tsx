@@ -1,6 +1,7 @@
 /** Small components of rows and cards. */
 import { type ReactNode, useEffect, useState } from "react";
 import { serverNow } from "../lib/clock";
+import { mayLoad } from "../lib/pictures";
 import { count, moment, score, timeLeft } from "../lib/words";
 import styles from "./ui.module.css";
 
@@ -68,13 +69,10 @@ export function initials(name: string): string {
 
 const AVATAR_TONES: readonly Tone[] = ["leaf", "gold", "silver", "bronze"];
 
-/** Pictures from other origins are not loaded: their hosts would learn who looks at what. */
-const isOurs = (url: string): boolean => URL.canParse(url, document.baseURI) && new URL(url, document.baseURI).origin === location.origin;
-
 /** Decorative: the name is beside it. */
 export function Avatar({ name, url }: { name: string; url?: string | null | undefined }) {
   const [failed, setFailed] = useState<string>();
-  if (url && url !== failed && isOurs(url)) {
+  if (url && url !== failed && mayLoad(url)) {
     return <img className={styles["avatar"]} src={url} alt="" loading="lazy" referrerPolicy="no-referrer" onError={() => setFailed(url)} />;
   }
   const tone = AVATAR_TONES[[...name].reduce((sum, letter) => sum + (letter.codePointAt(0) ?? 0), 0) % AVATAR_TONES.length];

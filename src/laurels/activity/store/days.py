@@ -251,10 +251,10 @@ class Finalizing:
         self.changes.revoked = [badge for name, badge in found.items() if name not in wanted]
         self.changes.awarded = [badge for name, badge in wanted.items() if name not in found]
         moved = [badge for name, badge in wanted.items() if name in found and found[name].meta != badge.meta]
-        gone = [_badge_id(badge) for badge in (*self.changes.revoked, *moved)]
+        gone = [badge_id(badge) for badge in (*self.changes.revoked, *moved)]
         if gone:
             await self._connection.execute(badges.delete().where(badges.c.id == any_of(gone)))
-        new = [{"id": _badge_id(badge), **badge._asdict()} for badge in (*self.changes.awarded, *moved)]
+        new = [{"id": badge_id(badge), **badge._asdict()} for badge in (*self.changes.awarded, *moved)]
         for first in range(0, len(new), 5_000):
             rows = insert(badges).values(new[first : first + 5_000])
             await self._connection.execute(rows.on_conflict_do_nothing())
@@ -388,5 +388,5 @@ def _is(key: DayKey) -> ColumnElement[bool]:
     return (lb_days.c.ymd == key.ymd) & (lb_days.c.campus_id == key.campus_id)
 
 
-def _badge_id(badge: BadgeRow) -> str:
+def badge_id(badge: BadgeRow) -> str:
     return str(uuid5(_NAMESPACE, f"{badge.kind}|{badge.earned_ymd}|{badge.user_id}"))

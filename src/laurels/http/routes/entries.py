@@ -13,7 +13,7 @@ from laurels.http.authentication import Call, check_player_writes
 from laurels.http.durability import DOCUMENTED, durability_of
 from laurels.http.operation import BOARD, Body, Routes
 from laurels.http.parameters import AroundParameters, HistoryParameters
-from laurels.scores.page_query import PageQuery, WindowQuery
+from laurels.scores.page_query import EntriesQuery, PageQuery, WindowQuery
 from laurels.scores.queries import AMONG_LIMIT
 from laurels.scores.results import Among, Page, Standing
 from laurels.scores.submission import MetadataSet
@@ -109,12 +109,12 @@ async def read_page(call: Call, query: PageQuery) -> Page:
         "absent": ["eve"],
     },
 )
-async def read_among(call: Call, query: WindowQuery, given: Members) -> Among:
+async def read_among(call: Call, query: EntriesQuery, given: Members) -> Among:
     """Rank members among themselves.
 
     Friends, a team, a class: at most 1,000 members. `absent` lists those without an entry in the window.
     """
-    return await call.laurels.among(call.board, given.members, **query.in_window())
+    return await call.laurels.all_windows.among(call.ref, query, given.members)
 
 
 @routes.get(f"{MEMBER}/around", scope="read", cached=True, example=PAGE)
@@ -130,7 +130,7 @@ async def read_around(call: Call, member: str, query: AroundParameters) -> Page:
     shared=False,  # members who are asked for at the same time share a call already
     example={"member": "ada", "score": 1200, "rank": 1, "ordinal": 1, "percentile": 1.0, "total": 2},
 )
-async def read_standing(call: Call, member: str, query: WindowQuery) -> Standing:
+async def read_standing(call: Call, member: str, query: EntriesQuery) -> Standing:
     """Read a member's standing.
 
     Boards that keep dense ranks add `dense_rank`. Send a slash in a member as `%2F`.

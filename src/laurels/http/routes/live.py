@@ -21,7 +21,7 @@ from laurels.http.encoding import with_exact_scores
 from laurels.http.operation import BOARD, Routes
 from laurels.http.problems import encode_problem
 from laurels.scores.live import Follower, View
-from laurels.scores.page_query import PAGE_LIMIT, PageQuery, WindowQuery
+from laurels.scores.page_query import PAGE_LIMIT, EntriesQuery, PageQuery
 from laurels.scores.view_diff import Snapshot, Update
 
 # How often a stream without updates sends a comment, and the key is checked again. After a revocation, the
@@ -66,7 +66,7 @@ class LiveEvent(msgspec.Struct):
     retry: Annotated[int, Meta(description="Milliseconds to wait before reconnecting.")] | UnsetType = UNSET
 
 
-class LiveParameters(WindowQuery, frozen=True):
+class LiveParameters(EntriesQuery, frozen=True):
     limit: Annotated[int, Meta(ge=1, le=PAGE_LIMIT, description="How many of the best entries.")] = 100
     member: Annotated[str | None, Meta(description="A member whose standing is added.", examples=["ada"])] = (
         None
@@ -99,7 +99,7 @@ async def follow_live(call: Call, query: LiveParameters) -> Response:
     """
     keyring: Keyring = call.request.app.state.keyring
     generation = keyring.generation
-    page = PageQuery.of({**query.in_window(), "limit": query.limit})
+    page = PageQuery.of({**query.in_window(), "limit": query.limit, "people": query.people})
     view = View(call.ref, page, query.member)
     last_id = call.request.headers.get("last-event-id", query.last_event_id)
     return EventStream(call, await call.laurels.live.follow(view, last_id), generation)

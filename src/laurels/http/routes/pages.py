@@ -55,13 +55,15 @@ LINKS: Final = {
 }
 
 POLICY: Final = (
-    "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'self'; form-action 'self'; "
+    "default-src 'self'; img-src {images}; object-src 'none'; base-uri 'self'; form-action 'self'; "
     "frame-ancestors {framers}"
 )
 # Which sites may embed a page: every site may embed the one that is made for it.
 FRAMERS: Final = {INDEX: "'none'", EMBED: "*"}
 
 BASE: Final = b'<base href="./" />'
+# Where a page learns which hosts its policy allows.
+IMAGE_HOSTS: Final = b'<meta name="image-hosts" content="" />'
 # Cached copies of a page, one for each depth of an address.
 PAGES_KEPT: Final = 64
 
@@ -72,12 +74,14 @@ class File:
     content: bytes
     compressed: dict[str, bytes]
     """The compressed content by encoding."""
+    image_hosts: tuple[str, ...] = ()
+    """The other hosts whose images the page may show."""
 
     @classmethod
-    def read(cls, root: Path, name: str) -> File:
+    def read(cls, root: Path, name: str, image_hosts: tuple[str, ...] = ()) -> File:
         beside = {coding: root / f"{name}{suffix}" for coding, suffix in CODINGS.items()}
         compressed = {coding: path.read_bytes() for coding, path in beside.items() if path.is_file()}
-        return cls(name, (root / name).read_bytes(), compressed)
+        return cls(name, (root / name).read_bytes(), compressed, image_hosts)
 
     @cached_property
     def tag(self) -> str:
@@ -89,7 +93,10 @@ class File:
         return {
             "ETag": f"W/{self.tag}",  # the same for every coding
             "Cache-Control": "public, max-age=31536000, immutable" if kept else "no-cache",
-            "Content-Security-Policy": POLICY.format(framers=FRAMERS.get(self.name, "'none'")),
+            "Content-Security-Policy": POLICY.format(
+                images=" ".join(("'self'", "data:", *self.image_hosts)),
+                framers=FRAMERS.get(self.name, "'none'"),
+            ),
             "Vary": "Accept-Encoding",
         }
 
@@ -108,11 +115,12 @@ class File:
     def at_depth(self, depth: int) -> File:
         """The page for an address this many folders below the root."""
         base = b'<base href="%s" />' % (b"../" * depth or b"./")
-        content = self.content.replace(BASE, base, 1)
-        return File(self.name, content, {"gzip": gzip.compress(content, mtime=0)})
+        hosts = IMAGE_HOSTS.replace(b'""', b'"%s"' % " ".join(self.image_hosts).encode())
+        content = self.content.replace(BASE, base, 1).replace(IMAGE_HOSTS, hosts, 1)
+        return File(self.name, content, {"gzip": gzip.compress(content, mtime=0)}, self.image_hosts)
 
 
-def routes(folder: Path | None = None) -> list[RecordedRoute]:
+def routes(folder: Path | None = None, image_hosts: tuple[str, ...] = ()) -> list[RecordedRoute]:
     """The routes of the pages and their files; without built pages, a list of links at `/`."""
     root = folder or Path(str(resources.files("laurels"))) / "web"
     always = [
@@ -121,7 +129,7 @@ def routes(folder: Path | None = None) -> list[RecordedRoute]:
     ]
     if not (root / INDEX).is_file():
         return [*always, RecordedRoute("/", list_links)]
-    files = {name: File.read(root, name) for name in names_of(root)}
+    files = {name: File.read(root, name, image_hosts) for name in names_of(root)}
     above = [name for name in files if not name.startswith(HASHED) and not name.endswith(".html")]
     return [
         *always,

@@ -4,6 +4,7 @@ import { count, counted } from "../../lib/words";
 import { Button, EmptyState, ErrorState, numberCell, Rank, Score, Sheet, SkeletonRows, Table, TextArea } from "../../ui";
 import { type BoardName, useAmong } from "./asking";
 import styles from "./boards.module.css";
+import { MemberName, named } from "./MemberName";
 import { MOST_FRIENDS, typedMembers, type Where } from "./view";
 
 interface FriendsProps {
@@ -48,7 +49,7 @@ export function Friends({ name, where, friends, beat, chosen, onChange, onChoose
                   </td>
                   <th scope="row" className={styles["memberCell"]}>
                     <button type="button" title={entry.member} onClick={() => onChoose(entry.member)}>
-                      <bdi>{entry.member}</bdi>
+                      <MemberName {...named(entry)} />
                     </button>
                   </th>
                   <td className={numberCell}>

@@ -8,6 +8,7 @@ import { Button, ErrorState, Input, LinePlot, numberCell, Rank, Score, Sheet, Sk
 import { type BoardName, type Definition, useAround, useHistory } from "./asking";
 import type { ChangeView } from "./BoardPage";
 import styles from "./boards.module.css";
+import { MemberName, named } from "./MemberName";
 import type { Ranking } from "./ranking";
 import { keep, useRemembered } from "./remembered";
 import { labelOf, type View, type Where } from "./view";
@@ -126,7 +127,7 @@ function Around({ name, member, where, beat, change }: { name: BoardName; member
             </td>
             <th scope="row" className={styles["memberCell"]}>
               <button type="button" title={entry.member} aria-current={entry.member === member || undefined} onClick={() => change({ member: entry.member, rank: "", show: "" })}>
-                <bdi>{entry.member}</bdi>
+                <MemberName {...named(entry)} />
               </button>
             </th>
             <td className={numberCell}>

@@ -158,6 +158,8 @@ export function RankingTable({ ranking, caption, target, chosen, me, onChoose, o
         index={index}
         rank={entry.rank}
         member={entry.member}
+        name={entry.person?.name}
+        avatar={entry.person?.avatar_url}
         score={entry.score}
         change={entry.change}
         share={best ? Math.abs(Number(entry.score)) / best : 0}

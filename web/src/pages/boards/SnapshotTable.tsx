@@ -5,6 +5,7 @@ import { count } from "../../lib/words";
 import { Button, ErrorState, Moment, numberCell, Rank, Score, Sheet, SkeletonRows, Table } from "../../ui";
 import { type BoardName, useSnapshot } from "./asking";
 import styles from "./boards.module.css";
+import { MemberName, named } from "./MemberName";
 
 interface SnapshotTableProps {
   name: BoardName;
@@ -40,7 +41,7 @@ export function SnapshotTable({ name, snapshot, chosen, onChoose }: SnapshotTabl
               </td>
               <th scope="row" className={styles["memberCell"]}>
                 <button type="button" title={entry.member} onClick={() => onChoose(entry.member)}>
-                  <bdi>{entry.member}</bdi>
+                  <MemberName {...named(entry)} />
                 </button>
               </th>
               <td className={numberCell}>

@@ -49,7 +49,7 @@ export const useSnapshots = (path: BoardName, period: string, group: string | un
 
 export const useSnapshot = (path: BoardName, snapshot: string, cursor: string): Asked<Schemas["SnapshotPage"]> =>
   useAsk(said("snapshot", path.project, path.board, snapshot, cursor), (signal) => {
-    const query = { limit: PAGE, ...(cursor && { cursor }) };
+    const query = { limit: PAGE, people: true, ...(cursor && { cursor }) };
     return ask(api.GET("/v1/projects/{project}/boards/{board}/snapshots/{snapshot}", { params: { path: { ...path, snapshot }, query }, signal }));
   });
 
@@ -59,7 +59,7 @@ export const useStanding = (path: BoardName, member: string, where: Where, beat:
   useAsk(
     member ? said("standing", path.project, path.board, member, ...whereWords(where), beat) : null,
     (signal) =>
-      ask(api.GET("/v1/projects/{project}/boards/{board}/entries/{member}", { params: { path: { ...path, member }, query: asked(where) }, signal })),
+      ask(api.GET("/v1/projects/{project}/boards/{board}/entries/{member}", { params: { path: { ...path, member }, query: { ...asked(where), people: true } }, signal })),
     { keep: true },
   );
 
@@ -67,7 +67,7 @@ export const useAround = (path: BoardName, member: string, where: Where, beat: n
   useAsk(
     said("around", path.project, path.board, member, ...whereWords(where), beat),
     (signal) => {
-      const query = { ...asked(where), above: 3, below: 3 };
+      const query = { ...asked(where), above: 3, below: 3, people: true };
       return ask(api.GET("/v1/projects/{project}/boards/{board}/entries/{member}/around", { params: { path: { ...path, member }, query }, signal }));
     },
     { keep: true },
@@ -88,7 +88,7 @@ export const useAmong = (path: BoardName, members: readonly string[], where: Whe
     members.length ? said("among", path.project, path.board, ...whereWords(where), beat, ...members) : null,
     (signal) => {
       const body = { members: [...members] };
-      return ask(api.POST("/v1/projects/{project}/boards/{board}/entries/among", { params: { path: { ...path }, query: asked(where) }, body, signal }));
+      return ask(api.POST("/v1/projects/{project}/boards/{board}/entries/among", { params: { path: { ...path }, query: { ...asked(where), people: true } }, body, signal }));
     },
     { keep: true },
   );
@@ -113,11 +113,11 @@ export function useRanking({ project, board }: BoardName, where: Where, order: D
     () =>
       new Ranking({
         page: (rank, signal) => {
-          const query = { ...asked(where), limit: PAGE, rank, change: true };
+          const query = { ...asked(where), limit: PAGE, rank, change: true, people: true };
           return ask(api.GET("/v1/projects/{project}/boards/{board}/entries", { params: { path: { project, board }, query }, signal }));
         },
         follow: (listener, signal) => {
-          const url = urlOf(["v1", "projects", project, "boards", board, "live"], { ...asked(where), limit: PAGE });
+          const url = urlOf(["v1", "projects", project, "boards", board, "live"], { ...asked(where), limit: PAGE, people: true });
           const onEnd: typeof listener.onEnd = (problem) => {
             if (problem.status === 401 && key === access("key")) forget("key");
             listener.onEnd(problem);

@@ -2,6 +2,7 @@
 import { type CSSProperties, memo, useEffect, useRef } from "react";
 import { Rank, RankChange, Score, Skeleton } from "../../ui";
 import styles from "./boards.module.css";
+import { MemberName } from "./MemberName";
 import { mayMove } from "./moves";
 
 /** Rows that are not drawn. */
@@ -18,6 +19,8 @@ interface RowProps {
   index: number;
   rank: number;
   member: string;
+  name: string | null | undefined;
+  avatar: string | null | undefined;
   score: number | string;
   change: number | null | undefined;
   share: number;
@@ -28,7 +31,7 @@ interface RowProps {
   onFocus: (index: number) => void;
 }
 
-export const Row = memo(function Row({ index, rank, member, score, change, share, isChosen, isMe, isTabbable, onChoose, onFocus }: RowProps) {
+export const Row = memo(function Row({ index, rank, member, name, avatar, score, change, share, isChosen, isMe, isTabbable, onChoose, onFocus }: RowProps) {
   const cell = useRef<HTMLTableCellElement>(null);
   const before = useRef(score);
   useEffect(() => {
@@ -52,7 +55,7 @@ export const Row = memo(function Row({ index, rank, member, score, change, share
           onClick={() => onChoose(member)}
           onFocus={() => onFocus(index)}
         >
-          <bdi>{member}</bdi>
+          <MemberName member={member} name={name} avatar={avatar} />
         </button>
         {isMe && <span className={styles["me"]}>me</span>}
       </th>

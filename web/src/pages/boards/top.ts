@@ -1,7 +1,7 @@
 /** The best entries of a window, updated by the live stream. Pure. */
 import type { Schemas } from "../../lib/client";
 
-export type Entry = Pick<Schemas["Entry"], "rank" | "member" | "score" | "change">;
+export type Entry = Pick<Schemas["Entry"], "rank" | "member" | "score" | "change" | "person">;
 export type Page = Omit<Schemas["Page"], "entries"> & { readonly entries: readonly Entry[] };
 
 /** The data of a `change` event. */
@@ -31,7 +31,7 @@ export function changed(entries: readonly Entry[], change: Change, ties: TieOrde
   const sign = ties === "asc" ? 1 : -1;
   const after = new Map(entries.map((entry) => [entry.member, entry]));
   for (const member of change.left) after.delete(member);
-  for (const { rank, member, score } of change.entries) after.set(member, { rank, member, score });
+  for (const { rank, member, score, person } of change.entries) after.set(member, { rank, member, score, ...(person && { person }) });
   return [...after.values()].sort((a, b) => a.rank - b.rank || sign * compareBytes(a.member, b.member));
 }
 

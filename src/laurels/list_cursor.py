@@ -1,4 +1,4 @@
-"""Cursors of lists in the archive: where a page ended, bound to its query. Pure."""
+"""Cursors of lists: where a page ended, bound to its query. Pure."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""People: who the members are, and the places that they belong to."""
