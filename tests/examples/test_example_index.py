@@ -138,7 +138,9 @@ class TestContest:
     async def test_last_weeks_results_are_final(self):
         ranking = leaderboard(contest.ContestEntry)
         this, last = (await ranking.windows())[:2]
-        assert last.ends_at == this.starts_at <= contest.NOW
+        assert last.ends_at == this.starts_at
+        assert this.starts_at is not None
+        assert this.starts_at <= contest.NOW
         winner = (await ranking.window(last).top(1))[0]
         assert winner.score == max(self.weeks()[1].values())
 

@@ -1,9 +1,10 @@
 -- Idempotency keys of requests: who works on a request, and its response. And sessions of the console.
 --
--- A record is msgpack {fingerprint, owner, until, response, report, kind}: the fingerprint of the request, '' while it
+-- A record is msgpack {fingerprint, owner, until, response, report, kind, member}: the fingerprint of the request, '' while it
 -- is unknown; the worker that has claimed it, and the second of the server's clock until which the claim holds; and the
 -- response, '' until there is one. laurels_submit writes the record of a single score in the call that submits it: it
--- has the report in place of the response, and the kind of score whose places the report has.
+-- has the report in place of the response, the kind of score whose places the report has, and the member, by which an
+-- erasure finds it.
 --
 -- laurels_claim     KEYS 1 board, 2…4 once (hashes of records by key, in three generations: see generations.lua)
 --                   ARGV 1 key, 2 fingerprint or '', 3 owner, 4 seconds that the claim holds
@@ -75,12 +76,14 @@ local function answered_before(header, keys, first, refused)
 end
 
 -- Records the reports of the submissions with a fingerprint that ran now, or earlier without a record.
-local function record_answers(header, keys, first, state, refused, reports)
+local function record_answers(header, keys, first, state, refused, reports, args)
   local records = {}
   for i, fingerprint in ipairs(header.fingerprints) do
     if fingerprint ~= '' and (not refused[i] or refused[i] == 'duplicate') then
       records[#records + 1] = header.ids[i]
-      records[#records + 1] = cmsgpack.pack({ fingerprint, '', 0, '', reports[i], header.shape[1] })
+      records[#records + 1] = cmsgpack.pack({
+        fingerprint, '', 0, '', reports[i], header.shape[1], args[2 * i + 3],
+      })
     end
   end
   if #records == 0 then return end

@@ -608,7 +608,7 @@ local function submit(keys, args)
   if #skipped < header.count or header.durable == 1 then
     remember(header, keys, refused, { ids = known[4], calls = known[5] })
   end
-  if has_keys then record_answers(header, keys, once, known[6], refused, reports) end
+  if has_keys then record_answers(header, keys, once, known[6], refused, reports, args) end
   for i, report in pairs(answered) do reports[i] = report end
   return { 'ok', flat, reports }
 end
