@@ -114,7 +114,7 @@ async def grouped(driver: Driver, project: str) -> str:
 def test_these_are_all_operations_that_take_a_group():
     taking = {
         name
-        for name, operation in vars(Laurels).items()
+        for name, operation in inspect.getmembers(Laurels)
         if callable(operation) and not name.startswith("_") and "group" in signature_of(operation).parameters
     }
     assert {*READS} == taking | {"set_metadata"}

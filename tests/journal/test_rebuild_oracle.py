@@ -46,7 +46,7 @@ def run(url: str, postgres_url: str, operations: int) -> None:
     client: Any = redis.RedisCluster if "+cluster" in url else redis.Redis
     RebuiltBoards.raw = client.from_url(url.replace("+cluster", ""))
     with Laurels(valkey_url=url, postgres_url=postgres_url, clock=clock) as engine:
-        Boards.engine, Boards.clock, Boards.performed = engine, clock, 0
+        Boards.engine, Boards.laurels, Boards.clock, Boards.performed = engine, engine.engine, clock, 0
         while Boards.performed < operations:
             run_state_machine_as_test(
                 RebuiltBoards,
