@@ -260,6 +260,27 @@ async def test_a_key_whose_id_was_used_without_it_answers_the_same_each_time(
     assert ["idempotency-replayed" in answer.headers for answer in answers] == [False, True]
 
 
+async def test_an_answer_of_another_form_of_scores_is_not_read(client: AsyncClient, boards: str):
+    await client.put(f"{boards}/formed", json={})
+    await client.post(f"{boards}/formed/scores", json=ADA, headers=KEY)
+    await client.delete(f"{boards}/formed/entries/ada")
+    assert (await client.put(f"{boards}/formed", json={"ties": "earliest"})).status_code == 200
+    again = await client.post(f"{boards}/formed/scores", json=ADA, headers=KEY)
+    assert (again.status_code, again.json()["applied"], again.json()["score"]) == (200, False, None)
+
+
+async def test_records_of_keys_expire_even_if_the_last_one_was_given_back(
+    client: AsyncClient, laurels: Laurels, boards: str
+):
+    await client.put(f"{boards}/kept", json={})
+    ref = BoardRef.parse(f"{boards}/kept".removeprefix("/v1/projects/").replace("/boards/", "/"))
+    async with laurels.idempotency_keys.claim(ref, "given-back"):
+        pass
+    assert (await client.post(f"{boards}/kept/scores", json=ADA, headers=KEY)).status_code == 200
+    (key,) = await laurels.valkey.command("KEYS", f"*{ref}*once:*")
+    assert await laurels.valkey.command("TTL", key) > 0
+
+
 async def test_one_key_for_two_members_at_once_counts_for_one(client: AsyncClient, summed: str):
     answers = await asyncio.gather(
         *(client.post(f"{summed}/scores", json={**ADA, "member": f"m{n}"}, headers=KEY) for n in range(8))

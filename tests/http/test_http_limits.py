@@ -2,27 +2,33 @@ from __future__ import annotations
 
 import asyncio
 import re
+import signal
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pytest
 from valkey_cluster import running_cluster
+from valkey_servers import running_valkey
 
-from laurels.access.limits import Rates
+from laurels.access.limits import Limiter, Rates
+from laurels.access.principal import Principal
 from laurels.access.store.secrets import NewSecret
 from laurels.engine import Laurels
 from laurels.metrics import REGISTRY
+from laurels.settings import Settings
+from laurels.valkey import functions
 from laurels.valkey.client import Valkey
 from laurels.valkey.names import LIMIT
 
 from .player_tokens import bearer, token
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Sequence
 
     from httpx import AsyncClient, Response
 
     from laurels.embedded import Endpoints
+    from laurels.valkey.messages import HitReply
 
     from .conftest import ClientWith, MakeKey
 
@@ -184,6 +190,30 @@ async def test_while_valkey_does_not_answer_nobody_is_limited(
     finally:
         laurels.valkey = working
         await away.close()
+
+
+async def test_while_valkey_is_frozen_requests_wait_no_longer_than_one(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("laurels.access.limits.ANSWER_SECONDS", 0.2)
+    calls: list[int] = []
+    hit = functions.hit
+
+    async def noted(valkey: Valkey, keys: Sequence[str], *rest: int) -> list[HitReply]:
+        calls.append(len(keys))
+        return await hit(valkey, keys, *rest)
+
+    monkeypatch.setattr(functions, "hit", noted)
+    with running_valkey() as server:
+        valkey = Valkey(server.url)
+        await valkey.load_functions()
+        limiter = Limiter(Settings(rate_limit_key="5/hour"), lambda: valkey)
+        request: Any = None  # addresses are not limited
+        server.process.send_signal(signal.SIGSTOP)
+        await asyncio.gather(
+            *(limiter.count(request, Principal("p", frozenset(), str(number)), {}) for number in range(500))
+        )
+        assert sum(calls) < 500, "none waits for the calls of others"
+        server.process.send_signal(signal.SIGCONT)
+        await valkey.close()
 
 
 @pytest.fixture(scope="module", params=["node", "cluster"])

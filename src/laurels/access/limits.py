@@ -88,8 +88,7 @@ class _Counter:
 
     async def _ask(self, who: Sequence[str]) -> list[HitReply]:
         keys = [self._prefix + each for each in who]
-        with Deadline(ANSWER_SECONDS):
-            return await functions.hit(self._valkey(), keys, self._most, self._seconds * 1000)
+        return await functions.hit(self._valkey(), keys, self._most, self._seconds * 1000)
 
 
 class Limiter:
@@ -140,7 +139,8 @@ class Limiter:
 
     async def _spend(self, headers: dict[str, str], rates: Rates, who: str) -> None:
         try:
-            hit = await rates.hit(who)
+            with Deadline(ANSWER_SECONDS):
+                hit = await rates.hit(who)
         except Exception as error:  # noqa: BLE001  # requests pass after any error of Valkey
             detail = str(error) or type(error).__name__
             log.warning("rate limit not counted; the request passes", limit=rates.name, detail=detail)

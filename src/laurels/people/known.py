@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from laurels.people.records import Person
     from laurels.valkey.client import Valkey
 
-# How long a cached person is used even if nobody announced a change: a process may die before it does.
+# The longest that a cached person is used: a process may die between a change and its announcement.
 KEPT_SECONDS: Final = 60.0
 # Longer than anything is cached: then no reader has the token before it.
 TOKEN_SECONDS: Final = 300

@@ -1,10 +1,9 @@
 -- Idempotency keys of requests: who works on a request, and its response. And sessions of the console.
 --
--- A record is msgpack {fingerprint, owner, until, response, report, kind, member}: the fingerprint of the request, '' while it
--- is unknown; the worker that has claimed it, and the second of the server's clock until which the claim holds; and the
--- response, '' until there is one. laurels_submit writes the record of a single score in the call that submits it: it
--- has the report in place of the response, the kind of score whose places the report has, and the member, by which an
--- erasure finds it.
+-- A record is msgpack {fingerprint, owner, until, response, report, form, member}: the fingerprint of the request, ''
+-- while it is unknown; the worker that has claimed it, and the second of the server's clock until which the claim holds;
+-- and the response, '' until there is one. laurels_submit writes the record of a single score in the call that submits
+-- it: the report in place of the response, the form of its places, and the member, by which an erasure finds it.
 --
 -- laurels_claim     KEYS 1 board, 2…4 once (hashes of records by key, in three generations: see generations.lua)
 --                   ARGV 1 key, 2 fingerprint or '', 3 owner, 4 seconds that the claim holds
@@ -41,6 +40,11 @@ local function differ(left, right)
   return left ~= '' and right ~= '' and left ~= right
 end
 
+-- A definition that changed while the board was empty may write places in another form.
+local function form_of_places(header)
+  return header.shape[1] .. ' ' .. header.shape[3]
+end
+
 -- Marks the submissions of a call that their idempotency keys keep from running: in `refused` as 'answered', 'busy' or
 -- 'other', as the head of submit.lua says. Returns the reports of those that were answered, by their numbers.
 local function answered_before(header, keys, first, refused)
@@ -56,7 +60,7 @@ local function answered_before(header, keys, first, refused)
     for at, packed in ipairs(redis.call('HMGET', keys[place], unpack(asked))) do
       if packed then
         local i, known = numbers[at], cmsgpack.unpack(packed)
-        local is_answered = known[5] and known[6] == header.shape[1]
+        local is_answered = known[5] and known[6] == form_of_places(header)
         if differ(known[1], header.fingerprints[i]) then
           refused[i] = 'other'
         elseif is_answered or known[4] ~= '' then
@@ -82,14 +86,15 @@ local function record_answers(header, keys, first, state, refused, reports, args
     if fingerprint ~= '' and (not refused[i] or refused[i] == 'duplicate') then
       records[#records + 1] = header.ids[i]
       records[#records + 1] = cmsgpack.pack({
-        fingerprint, '', 0, '', reports[i], header.shape[1], args[2 * i + 3],
+        fingerprint, '', 0, '', reports[i], form_of_places(header), args[2 * i + 3],
       })
     end
   end
   if #records == 0 then return end
-  local key, is_new = generation(keys, first, 'once', state, seconds_now(), PERIODS.once)
+  local key = generation(keys, first, 'once', state, seconds_now(), PERIODS.once)
   redis.call('HSET', key, unpack(records))
-  if is_new then redis.call('EXPIRE', key, MEMORY_SECONDS) end
+  -- Each time: a hash that lost its last record begins again without an expiry.
+  redis.call('EXPIRE', key, MEMORY_SECONDS, 'NX')
 end
 
 local function claim(keys, args)
